@@ -1,0 +1,192 @@
+"""The values everything else passes around: Message, ToolCall, ToolResult, Spill, Usage, Native.
+
+All are frozen, and frozen all the way down, so a snapshot of a history is a tuple and costs no deep copy.  Text in them is
+strict UTF-8: a lone surrogate becomes U+FFFD when the value is built, once, and nobody after that looks again.  Native payloads
+are JSON values by construction: what JSON cannot say (NaN, bytes, sets, number keys) is refused here, before any byte of it
+could reach a disk.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, Literal, NoReturn
+
+import msgspec
+from msgspec.structs import force_setattr
+
+from pseudoclaude.errors import InvalidMessage
+from pseudoclaude.text import clean
+
+Role = Literal["user", "assistant", "tool"]
+Stop = Literal["end_turn", "tool_use", "max_tokens", "stop_sequence", "refusal", "pause_turn", "interrupted"]
+Origin = Literal["tool", "interrupted"]
+
+NATIVE_DEPTH_MAX = 200
+"""Deeper JSON than this is refused: no provider sends it, and decoders recurse."""
+INTEGER_MIN, INTEGER_MAX = -(2**63), 2**64 - 1
+
+
+class FrozenList(list[Any]):
+    """A list that compares, iterates and encodes as one, and cannot be changed."""
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise TypeError("a message in a history cannot be changed; build a new one")
+
+    __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
+    append = extend = insert = pop = remove = clear = sort = reverse = _refuse
+
+
+class FrozenDict(dict[str, Any]):
+    """A dict that compares, iterates and encodes as one, and cannot be changed."""
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise TypeError("a message in a history cannot be changed; build a new one")
+
+    __setitem__ = __delitem__ = __ior__ = _refuse
+    update = pop = popitem = clear = setdefault = _refuse
+
+
+def freeze(value: Any, path: str = "payload", depth: int = 0) -> Any:
+    """A frozen copy of a JSON value; ``InvalidMessage`` names the place of anything that JSON cannot hold."""
+    if isinstance(value, (FrozenList, FrozenDict)):
+        return value
+    if value is None or value is True or value is False:
+        return value
+    if type(value) is int:
+        if INTEGER_MIN <= value <= INTEGER_MAX:
+            return value
+        raise InvalidMessage("an integer beyond 64 bits does not survive JSON readers", where=path)
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, float):
+        if math.isfinite(value):
+            return value
+        raise InvalidMessage(f"{value} is not a JSON number", where=path)
+    if depth >= NATIVE_DEPTH_MAX:
+        raise InvalidMessage(f"nested deeper than {NATIVE_DEPTH_MAX} levels", where=path)
+    if isinstance(value, (list, tuple)):
+        return FrozenList(freeze(item, f"{path}[{i}]", depth + 1) for i, item in enumerate(value))
+    if isinstance(value, Mapping):
+        for key in value:
+            if not isinstance(key, str):
+                raise InvalidMessage(f"key {key!r} is not text", where=path)
+        return FrozenDict((clean(key), freeze(item, f"{path}.{clean(key)}", depth + 1)) for key, item in value.items())
+    raise InvalidMessage(f"{type(value).__name__} is not a JSON value", where=path)
+
+
+class Spill(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Where the full text of a result lies: ``path`` relative to the session folder, size in bytes, SHA-256 in hex."""
+
+    path: str
+    bytes: int
+    sha256: str
+
+
+class ToolCall(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One call of a tool.  ``arguments`` is JSON text, as the provider sent it where its API gives text; it may not parse."""
+
+    id: str
+    name: str
+    arguments: str
+
+    def __post_init__(self) -> None:
+        for field in ("id", "name", "arguments"):
+            _clean_field(self, field)
+
+
+class ToolResult(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a tool gave back.
+
+    ``origin`` is ``interrupted`` when no tool said this: the outcome of the call is unknown.  ``spill`` is set when ``content``
+    is a preview of a text that lies in a file.
+    """
+
+    call_id: str
+    content: str
+    is_error: bool = False
+    origin: Origin = "tool"
+    spill: Spill | None = None
+
+    def __post_init__(self) -> None:
+        _clean_field(self, "call_id")
+        _clean_field(self, "content")
+
+
+class Native(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The provider's own blocks or output items, JSON-value-equal to what was received.
+
+    Kept only where the canonical form would lose something (thinking signatures, server tools, refusals); goes back only to
+    the same ``provider`` and ``api``.  ``payload`` is frozen on construction.
+    """
+
+    provider: str
+    api: str
+    model: str
+    payload: Any
+
+    def __post_init__(self) -> None:
+        force_setattr(self, "payload", freeze(self.payload))
+
+
+class Message(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One message of a conversation.
+
+    A ``tool`` message holds exactly one ``tool_result``; ``tool_calls`` stand only in ``assistant`` messages.  ``stop`` is why the
+    model stopped, or ``interrupted`` for text that arrived before a stream was cut.
+
+    Raises ``InvalidMessage`` for a shape that is none of these.
+    """
+
+    role: Role
+    content: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_result: ToolResult | None = None
+    native: Native | None = None
+    stop: Stop | None = None
+
+    def __post_init__(self) -> None:
+        content = self.content
+        if not isinstance(content, str) or not content.isascii():
+            _clean_field(self, "content")
+        if self.role == "assistant":
+            if self.tool_result is None:
+                if type(self.tool_calls) is not tuple:
+                    force_setattr(self, "tool_calls", tuple(self.tool_calls))
+                return
+        elif self.role == "tool":
+            if self.tool_result is not None and not self.tool_calls and not content:
+                return
+        elif self.role == "user" and self.tool_result is None and not self.tool_calls:
+            return
+        raise InvalidMessage(
+            f"a {self.role!r} message cannot have this shape: tool_result stands alone in a tool message, "
+            "tool_calls only in an assistant message, and roles are user, assistant and tool"
+        )
+
+
+class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Tokens of one request, as the provider counted them.  Cached input is counted apart from ``input_tokens``."""
+
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+
+    @property
+    def context_tokens(self) -> int:
+        """Everything that occupied the window when the reply ended."""
+        return self.input_tokens + self.cache_read_tokens + self.cache_write_tokens + self.output_tokens
+
+
+History = tuple[Message, ...]
+"""An ordered, immutable history."""
+
+
+def _clean_field(value: msgspec.Struct, field: str) -> None:
+    text = getattr(value, field)
+    if not isinstance(text, str):
+        raise InvalidMessage(f"{type(value).__name__}.{field} must be text, not {type(text).__name__}")
+    cleaned = clean(text)
+    if cleaned is not text:
+        force_setattr(value, field, cleaned)
