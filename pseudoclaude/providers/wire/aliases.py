@@ -1,0 +1,78 @@
+"""Ids and names on the way out: rewritten only where an API forbids them, the same way each time, never two into one.
+
+A name that fits goes as it is, so rewriting twice equals once.  One that does not becomes a readable rest plus a digest of the
+original.  The canonical record keeps the original; nothing here is stored.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable
+
+NAME_LENGTH_MAX = 64
+_ALLOWED = re.compile(r"[a-zA-Z0-9_-]+")
+_FORBIDDEN = re.compile(r"[^a-zA-Z0-9_-]+")
+_DIGEST_LENGTH = 16
+
+
+def fits(text: str, length_max: int) -> bool:
+    """Whether an API that wants ``[a-zA-Z0-9_-]`` and at most ``length_max`` characters takes ``text`` as it is."""
+    return len(text) <= length_max and _ALLOWED.fullmatch(text) is not None
+
+
+def wire_name(name: str) -> str:
+    """The tool name every API accepts (K7: at most 64 of ``[a-zA-Z0-9_-]``); use it for declared tools and in histories alike."""
+    return name if fits(name, NAME_LENGTH_MAX) else alias(name, NAME_LENGTH_MAX)
+
+
+def alias(original: str, length_max: int) -> str:
+    """A legal stand-in for ``original``: what is legal of it, then 16 hex digits of its SHA-256."""
+    digest = hashlib.sha256(original.encode("utf-8")).hexdigest()[:_DIGEST_LENGTH]
+    readable = _FORBIDDEN.sub("_", original)[: length_max - _DIGEST_LENGTH - 1].strip("_")
+    return f"{readable}_{digest}" if readable else f"x_{digest}"
+
+
+class CallIds:
+    """The call ids of one request: unique in all of it (A24, C14), each decided by what stands before it.
+
+    ``fit`` says whether an id may go as it is, ``stand_in`` makes a legal one of any text.
+    """
+
+    __slots__ = ("_fit", "_stand_in", "_taken", "_waiting")
+
+    def __init__(self, fit: Callable[[str], bool], stand_in: Callable[[str], str]) -> None:
+        self._fit = fit
+        self._stand_in = stand_in
+        self._taken: set[str] = set()
+        self._waiting: dict[str, list[str]] = {}
+
+    def call(self, original: str) -> str:
+        """The wire id of the next call; its result is the next ``result`` with the same original id."""
+        wire = original if self.is_free(original) else self._fresh(original)
+        self._taken.add(wire)
+        self._waiting.setdefault(original, []).append(wire)
+        return wire
+
+    def result(self, original: str) -> str:
+        """The wire id of the call that this result answers: the first one that still waits."""
+        waiting = self._waiting.get(original)
+        if waiting:
+            return waiting.pop(0)
+        return original if self._fit(original) else self._stand_in(original)
+
+    def is_free(self, original: str) -> bool:
+        """Whether ``call`` would leave this id as it is."""
+        return original not in self._taken and self._fit(original)
+
+    def _fresh(self, original: str) -> str:
+        wire = self._stand_in(original)
+        turn = 1
+        while wire in self._taken:
+            turn += 1
+            wire = self._stand_in(f"{original}\n{turn}")
+        return wire
+
+
+def call_ids(length_max: int) -> CallIds:
+    return CallIds(lambda text: fits(text, length_max), lambda text: alias(text, length_max))
