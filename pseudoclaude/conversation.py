@@ -31,6 +31,10 @@ class Hooks(NamedTuple):
     on_replace: Callable[[ReplaceReason, History], None] | None = None
 
 
+class _PrefixChanged(Exception):
+    """Another replacement came in between; nothing was changed."""
+
+
 class Conversation:
     """The live history of one session.  Safe to use from several threads."""
 
@@ -70,8 +74,7 @@ class Conversation:
 
     def replace_messages(self, reason: ReplaceReason, messages: Iterable[Message]) -> None:
         """Put a whole new history in place of the old one.  Only compaction and recovery may."""
-        if reason not in REPLACE_REASONS:
-            raise ValueError(f"a history is replaced for {', '.join(REPLACE_REASONS)}, not for {reason!r}")
+        _check_reason(reason)
         fresh = tuple(messages)
 
         def change() -> None:
@@ -79,6 +82,29 @@ class Conversation:
 
         hook = self._hooks.on_replace
         self._change(change, None if hook is None else lambda: hook(reason, fresh))
+
+    def replace_prefix(self, reason: ReplaceReason, old: History, new: Iterable[Message]) -> bool:
+        """Put ``new`` in place of ``old``, a snapshot taken earlier, and keep behind it what was appended since.
+
+        False, and nothing is changed, when the history no longer begins with exactly the messages of ``old``.  One change under the
+        lock, so that a message appended meanwhile by another thread is in the new history, once.
+        """
+        _check_reason(reason)
+        head = tuple(new)
+        fresh: list[History] = []
+
+        def change() -> None:
+            if len(self._messages) < len(old) or any(now is not then for now, then in zip(self._messages, old, strict=False)):
+                raise _PrefixChanged
+            self._messages = [*head, *self._messages[len(old) :]]
+            fresh.append(tuple(self._messages))
+
+        hook = self._hooks.on_replace
+        try:
+            self._change(change, None if hook is None else lambda: hook(reason, fresh[0]))
+        except _PrefixChanged:
+            return False
+        return True
 
     def add_user(self, text: str) -> Message:
         return self._added(Message("user", text))
@@ -116,3 +142,8 @@ class Conversation:
                     self._unsaved = 0
             finally:
                 self._order_owner = None
+
+
+def _check_reason(reason: str) -> None:
+    if reason not in REPLACE_REASONS:
+        raise ValueError(f"a history is replaced for {', '.join(REPLACE_REASONS)}, not for {reason!r}")
