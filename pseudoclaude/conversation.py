@@ -94,7 +94,9 @@ class Conversation:
         fresh: list[History] = []
 
         def change() -> None:
-            if len(self._messages) < len(old) or any(now is not then for now, then in zip(self._messages, old, strict=False)):
+            if len(self._messages) < len(old) or any(
+                now is not then for now, then in zip(self._messages, old, strict=False)
+            ):
                 raise _PrefixChanged
             self._messages = [*head, *self._messages[len(old) :]]
             fresh.append(tuple(self._messages))
