@@ -11,7 +11,7 @@ how a resumed session comes to the same decisions: it starts over on the loaded 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from pseudoclaude.compact.tokens import Prefix
@@ -50,7 +50,7 @@ class Ledger:
             self.reset()
         return [*self._failed, *result_turns(messages, self._decided.length)]
 
-    def settle(self, messages: History, failed: list[ResultTurn]) -> None:
+    def settle(self, messages: History, failed: Iterable[ResultTurn]) -> None:
         """Freeze the decisions for ``messages`` as they are now, except ``failed`` turns and a last turn that may still grow."""
         decided = len(messages)
         for turn in result_turns(messages, _last_turn_start(messages)):

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from pseudoclaude import text
 from pseudoclaude.compact.ledger import ResultTurn
+from pseudoclaude.compact.rounds import without_signed
 from pseudoclaude.compact.runtime import Runtime
 from pseudoclaude.compact.spill import FOLDER, SpillFolder, file_name
 from pseudoclaude.errors import SpillFailed
@@ -29,18 +30,20 @@ HEAD_BYTES_MIN = 16
 
 class OffloadResult(NamedTuple):
     """``messages`` is the history to use from now on (the given one when not ``changed``).  ``error`` is the first spill that
-    failed; the others were made all the same."""
+    failed, ``failed`` the turns to try again; the other spills were made all the same."""
 
     messages: History
-    changed: bool
-    offloaded_count: int
-    error: SpillFailed | None
+    changed: bool = False
+    offloaded_count: int = 0
+    error: SpillFailed | None = None
+    failed: tuple[ResultTurn, ...] = ()
 
 
 def offload_tool_results(messages: History, runtime: Runtime) -> OffloadResult:
-    """Spill what is over the limits and not decided yet.  Changes no conversation; writes files."""
+    """Spill what is over the limits and not decided yet.  Writes files, changes no conversation and freezes nothing: decisions are
+    frozen (``Ledger.settle``) once the history they led to is in place, and until then made again, with the same outcome."""
     if runtime.ledger.nothing_to_decide(messages):
-        return OffloadResult(messages, False, 0, None)
+        return OffloadResult(messages)
     runtime.spills.sweep()
     new = list(messages)
     failed: list[ResultTurn] = []
@@ -58,20 +61,9 @@ def offload_tool_results(messages: History, runtime: Runtime) -> OffloadResult:
             count += 1
             first_changed = min(first_changed, index)
     if not count:
-        runtime.ledger.settle(messages, failed)
-        return OffloadResult(messages, False, 0, error)
-    fresh = without_stale_natives(new, first_changed)
-    runtime.ledger.settle(fresh, failed)
-    return OffloadResult(fresh, True, count, error)
-
-
-def without_stale_natives(messages: list[Message], edited: int) -> History:
-    """``messages`` without the provider's own blocks after position ``edited``: signed thinking holds only for the exact history
-    it was produced after (protocol rule A45).  Text and calls stay."""
-    later = (
-        replace(message, native=None) if message.native is not None else message for message in messages[edited + 1 :]
-    )
-    return (*messages[: edited + 1], *later)
+        return OffloadResult(messages, error=error, failed=tuple(failed))
+    fresh = (*new[: first_changed + 1], *without_signed(new[first_changed + 1 :]))
+    return OffloadResult(fresh, True, count, error, tuple(failed))
 
 
 # --- which ones ------------------------------------------------------------------------------------------------

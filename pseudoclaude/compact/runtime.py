@@ -56,19 +56,26 @@ class Runtime:
         Without a count (``None``, or all zeros as some streams report after an error) the anchor stays as it is.
         """
         if usage is not None and usage.context_tokens > 0 and messages:
-            self._anchor = Anchor(usage.context_tokens, Prefix.of(messages, len(messages)), measured=True)
+            self._anchor = Anchor(usage.context_tokens, Prefix.of(messages, len(messages)))
+
+    def record_overflow(self, messages: History) -> None:
+        """The provider refused ``messages`` as too long although the estimate said otherwise: from now on they fill the window."""
+        self._anchor = Anchor(self.settings.context_window, Prefix.of(messages, len(messages)))
 
     def void_anchor(self) -> None:
         """Forget the last usage: it was for another history."""
         self._anchor = None
 
     def estimate(self, messages: History, system: str = "", tools: Sequence[ToolSpec] = ()) -> int:
-        """Tokens of the next request with ``messages``; an estimate of all of it is remembered, so that it is made once."""
+        """Tokens of the next request with ``messages``.  The answer is the next anchor, so that no message is estimated twice."""
         anchor, ratio = self._anchor, self.settings.bytes_per_token
         if anchor is not None and anchor.prefix.begins(messages):
-            return estimate_with_anchor(messages, anchor, ratio)
-        tokens = estimate_with_anchor(messages, None, ratio, overhead_tokens=self._overhead(system, tools))
-        self._anchor = Anchor(tokens, Prefix.of(messages, len(messages)), measured=False)
+            if anchor.prefix.length == len(messages):
+                return anchor.tokens
+            tokens = estimate_with_anchor(messages, anchor, ratio)
+        else:
+            tokens = estimate_with_anchor(messages, None, ratio, overhead_tokens=self._overhead(system, tools))
+        self._anchor = Anchor(tokens, Prefix.of(messages, len(messages)))
         return tokens
 
     def _overhead(self, system: str, tools: Sequence[ToolSpec]) -> int:
@@ -77,6 +84,24 @@ class Runtime:
             self._overhead_tokens = overhead(system, tools, self.settings.bytes_per_token)
             self._overhead_of = (system, tools)
         return self._overhead_tokens
+
+    @property
+    def reply_tokens(self) -> int:
+        """Room that the next reply needs.  An output limit beyond half of the window cannot be meant as room to keep free; then it is
+        what the reserves leave."""
+        settings = self.settings
+        if settings.max_output_tokens <= settings.context_window // 2:
+            return settings.max_output_tokens
+        return settings.summary_reserve_tokens + settings.auto_margin_tokens
+
+    @property
+    def threshold_tokens(self) -> int:
+        """The estimate from which compaction is due: window - reserve - margin, or less where a reply needs more than these."""
+        return min(self.settings.compact_at_tokens, self.settings.context_window - self.reply_tokens)
+
+    def fits_window(self, tokens: int) -> bool:
+        """Whether a request of ``tokens`` leaves room for its reply."""
+        return tokens + self.reply_tokens <= self.settings.context_window
 
     # --- circuit breaker
 

@@ -45,11 +45,10 @@ class Prefix(NamedTuple):
 
 
 class Anchor(NamedTuple):
-    """``tokens`` is what ``prefix`` takes, fixed overhead included; ``measured`` when a provider counted it."""
+    """``tokens`` is what a request with ``prefix`` takes, system prompt and tools included."""
 
     tokens: int
     prefix: Prefix
-    measured: bool
 
 
 def message_bytes(message: Message) -> int:
