@@ -51,27 +51,34 @@ def freeze(value: Any, path: str = "payload", depth: int = 0) -> Any:
     """A frozen copy of a JSON value; ``InvalidMessage`` names the place of anything that JSON cannot hold."""
     if isinstance(value, (FrozenList, FrozenDict)):
         return value
-    if value is None or value is True or value is False:
+    if isinstance(value, (list, tuple, Mapping)):
+        if depth >= NATIVE_DEPTH_MAX:
+            raise InvalidMessage(f"nested deeper than {NATIVE_DEPTH_MAX} levels", where=path)
+        if not isinstance(value, Mapping):
+            return FrozenList(freeze(item, f"{path}[{i}]", depth + 1) for i, item in enumerate(value))
+        return FrozenDict((_key(key, path), freeze(item, f"{path}.{key}", depth + 1)) for key, item in value.items())
+    return _scalar(value, path)
+
+
+def _key(key: Any, path: str) -> str:
+    if not isinstance(key, str):
+        raise InvalidMessage(f"key {key!r} is not text", where=path)
+    return clean(key)
+
+
+def _scalar(value: Any, path: str) -> Any:
+    if value is None or isinstance(value, bool):
         return value
-    if type(value) is int:
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, int):
         if INTEGER_MIN <= value <= INTEGER_MAX:
             return value
         raise InvalidMessage("an integer beyond 64 bits does not survive JSON readers", where=path)
-    if isinstance(value, str):
-        return clean(value)
     if isinstance(value, float):
         if math.isfinite(value):
             return value
         raise InvalidMessage(f"{value} is not a JSON number", where=path)
-    if depth >= NATIVE_DEPTH_MAX:
-        raise InvalidMessage(f"nested deeper than {NATIVE_DEPTH_MAX} levels", where=path)
-    if isinstance(value, (list, tuple)):
-        return FrozenList(freeze(item, f"{path}[{i}]", depth + 1) for i, item in enumerate(value))
-    if isinstance(value, Mapping):
-        for key in value:
-            if not isinstance(key, str):
-                raise InvalidMessage(f"key {key!r} is not text", where=path)
-        return FrozenDict((clean(key), freeze(item, f"{path}.{clean(key)}", depth + 1)) for key, item in value.items())
     raise InvalidMessage(f"{type(value).__name__} is not a JSON value", where=path)
 
 

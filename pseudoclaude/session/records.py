@@ -1,0 +1,361 @@
+"""Log format v1: the only place that knows what a line looks like.
+
+A log is UTF-8 JSON lines, separated by 0A and by runs of 00 (a disk that allocated and did not write).  Each line is written by one
+``write``::
+
+    {"type":"session","version":1,"id":"…","created":1764547200,"cwd":"…","crc":"1a2b3c4d"}
+    {"type":"message","n":1,"ts":…,"role":"user","content":"…","model":"…","crc":"…"}
+    {"type":"replace","n":4,"ts":…,"reason":"compact","messages":[{"role":…},…],"crc":"…"}
+
+Members with default values are left out.  ``crc`` stands last: 8 lowercase hex digits, ``zlib.crc32`` of the bytes before its comma plus
+``}``.  A line without one is accepted (older or hand-written); a wrong one makes a bad line.  CRC-32 tells a torn line from a whole
+one; it does not tell a whole line of this session from a whole line of another that lies in a stale block.
+
+``decode_line`` never raises: what is not a record becomes ``BadLine`` with a kind that follows from the bytes alone.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import Any, Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from pseudoclaude.errors import InvalidMessage
+from pseudoclaude.messages import Message, Native, Role, Stop, ToolCall, ToolResult
+from pseudoclaude.text import clean
+
+VERSION = 1
+BOM = b"\xef\xbb\xbf"
+SALVAGE_EFFORT = 16
+"""Salvage hashes at most this many times the length of a bad line, so that loading stays linear."""
+
+FindingKind = Literal[
+    "torn", "nul", "utf8", "json", "schema", "crc", "header", "gap", "duplicate", "conflict",
+    "unknown_entry", "incomplete_replace", "missing_spill", "repair",
+]  # fmt: skip
+
+_CRC_BYTES = 18
+_CRC_PREFIX = b',"crc":"'
+_CRC = re.compile(rb',"crc":"([0-9a-f]{8})"\}\Z')
+_TRAILER = re.compile(rb',"crc":"[0-9a-f]{8}"\}')
+_RECORD_START = re.compile(rb'\{"type":"[a-z_]{1,40}",(?="n":|"version":)')
+_NUL_RUN = re.compile(rb"\x00+")
+
+
+# --- writing ---------------------------------------------------------------------------------------------------
+
+
+class _Header(msgspec.Struct, tag_field="type", tag="session", omit_defaults=True):
+    version: int
+    id: str
+    created: int
+    cwd: str = ""
+    forked_from: str = ""
+
+
+class _MessageRecord(msgspec.Struct, tag_field="type", tag="message", omit_defaults=True):
+    n: int
+    ts: int
+    role: Role
+    content: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_result: ToolResult | None = None
+    native: Native | None = None
+    stop: Stop | None = None
+    model: str = ""
+    s: int | None = None
+
+
+class _ReplaceRecord(msgspec.Struct, tag_field="type", tag="replace", omit_defaults=True):
+    n: int
+    ts: int
+    reason: str
+    messages: Sequence[Message]
+    model: str = ""
+    dangling: str = ""
+    s: int | None = None
+
+
+_encode = msgspec.json.Encoder().encode
+
+
+def encode_header(session_id: str, created: int, cwd: str = "", forked_from: str = "") -> bytes:
+    """The first line of a log, newline included."""
+    return _sealed(_encode(_Header(VERSION, clean(session_id), created, clean(cwd), clean(forked_from))))
+
+
+def encode_message(message: Message, n: int, ts: int, *, model: str = "", synced: int | None = None) -> bytes:
+    """One message as a line.  ``synced``: highest ``n`` known durable, in ``batch`` mode only."""
+    return _sealed(
+        _encode(
+            _MessageRecord(
+                n,
+                ts,
+                message.role,
+                message.content,
+                message.tool_calls,
+                message.tool_result,
+                message.native,
+                message.stop,
+                model,
+                synced,
+            )
+        )
+    )
+
+
+def encode_replace(
+    reason: str,
+    messages: Sequence[Message],
+    n: int,
+    ts: int,
+    *,
+    model: str = "",
+    dangling: str = "",
+    synced: int | None = None,
+) -> bytes:
+    """A whole snapshot as one line: present or absent, never in part (oracle O6)."""
+    return _sealed(_encode(_ReplaceRecord(n, ts, reason, messages, model, dangling, synced)))
+
+
+def _sealed(body: bytes) -> bytes:
+    return b'%b,"crc":"%08x"}\n' % (body[:-1], zlib.crc32(body))
+
+
+# --- reading ---------------------------------------------------------------------------------------------------
+
+
+class Line(msgspec.Struct):
+    """Any whole record.  ``messages`` of a replace: a snapshot, or ``UNSET`` for the bare marker of older logs."""
+
+    type: str = "message"
+    n: int | None = None
+    role: Role | None = None
+    content: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_result: ToolResult | None = None
+    native: Native | None = None
+    stop: Stop | None = None
+    model: str = ""
+    reason: str = ""
+    messages: tuple[Message, ...] | UnsetType | None = UNSET
+    s: int | None = None
+    version: int = VERSION
+    id: str = ""
+    healed: bool = msgspec.field(default=False, name="(healed)")
+    """Set here, under a name that no writer uses: the line had a lone surrogate, now U+FFFD."""
+
+    def message(self) -> Message:
+        """The message of a ``message`` record; ``InvalidMessage`` if it is none."""
+        if self.role is None:
+            raise InvalidMessage("a message record without a role")
+        return Message(self.role, self.content, self.tool_calls, self.tool_result, self.native, self.stop)
+
+
+class BadLine(msgspec.Struct, frozen=True):
+    """Bytes that are no record, and why."""
+
+    kind: FindingKind
+    why: str
+
+
+class _Envelope(msgspec.Struct):
+    type: str = "message"
+    n: int | None = None
+
+
+KNOWN_TYPES = frozenset({"session", "message", "replace", ""})
+_decode_line = msgspec.json.Decoder(Line).decode
+_decode_envelope = msgspec.json.Decoder(_Envelope).decode
+_TOO_DEEP = "nested deeper than a reader can follow"
+
+
+def segments(data: bytes, base: int = 0) -> Iterator[tuple[int, bytes, bool]]:
+    """``(offset, bytes, is_nul_run)`` of everything between newlines; empty lines included, a final newline adds none."""
+    position = 0
+    end = len(data)
+    has_nul = b"\x00" in data
+    while position < end:
+        newline = data.find(b"\n", position)
+        stop = end if newline < 0 else newline
+        raw = data[position:stop]
+        if has_nul and b"\x00" in raw:
+            yield from _around_nuls(raw, base + position)
+        else:
+            yield base + position, raw, False
+        position = stop + 1
+
+
+def _around_nuls(raw: bytes, offset: int) -> Iterator[tuple[int, bytes, bool]]:
+    last = 0
+    for run in _NUL_RUN.finditer(raw):
+        if run.start() > last:
+            yield offset + last, raw[last : run.start()], False
+        yield offset + run.start(), run.group(), True
+        last = run.end()
+    if last < len(raw):
+        yield offset + last, raw[last:], False
+
+
+def decode_line(raw: bytes) -> Line | BadLine:
+    """One segment as a record, or why it is none.  Never raises."""
+    if raw[-1:] in b" \t\r":
+        raw = raw.rstrip(b" \t\r")
+        if not raw:
+            return BadLine("json", "an empty line")
+    sealed = raw[-_CRC_BYTES:-10] == _CRC_PREFIX and _CRC.search(raw, len(raw) - _CRC_BYTES) is not None
+    if sealed and zlib.crc32(b"}", zlib.crc32(raw[:-_CRC_BYTES])) != int(raw[-10:-2], 16):
+        return _bad_crc(raw)
+    if not raw.isascii():
+        bad = _bad_utf8(raw)
+        if bad is not None:
+            return bad
+    try:
+        line = _decode_line(raw)
+    except (msgspec.DecodeError, InvalidMessage, RecursionError) as error:
+        return _second_look(raw, error)
+    return _checked(line)
+
+
+def _checked(line: Line) -> Line | BadLine:
+    kind = line.type
+    if kind == "replace":
+        if line.messages is None:
+            return BadLine("schema", "a replace whose messages are null")
+    elif kind in ("message", ""):
+        if line.role is None:
+            return BadLine("schema", "no role")
+        line.type = "message"
+    return line
+
+
+def _bad_crc(raw: bytes) -> BadLine:
+    bad = _bad_utf8(raw)
+    if bad is not None and bad.kind == "utf8":
+        return bad
+    return BadLine(_replace_or("crc", raw), "its checksum does not match its bytes")
+
+
+def _bad_utf8(raw: bytes) -> BadLine | None:
+    try:
+        raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        if error.reason == "unexpected end of data" and raw.startswith(b"{"):
+            return BadLine(_replace_or("torn", raw), "it ends inside a character")
+        return BadLine("utf8", f"byte {error.start} of the line is not UTF-8 ({error.reason})")
+    return None
+
+
+def _replace_or(kind: FindingKind, raw: bytes) -> FindingKind:
+    return "incomplete_replace" if raw.startswith(b'{"type":"replace"') else kind
+
+
+def _second_look(raw: bytes, error: Exception) -> Line | BadLine:
+    """What the strict decoder refuses: lone surrogates and arguments as objects are mended, unknown types let through."""
+    try:
+        value = json.loads(raw)
+    except RecursionError:
+        return BadLine("schema", _TOO_DEEP)
+    except json.JSONDecodeError as problem:
+        if _ends_early(raw, problem):
+            return BadLine(_replace_or("torn", raw), "it stops in the middle of the record")
+        return BadLine("json", f"not JSON: {problem.msg} at byte {problem.pos}")
+    except ValueError as problem:
+        return BadLine("schema", str(problem).split(";", maxsplit=1)[0])
+    if not isinstance(value, dict):
+        return BadLine("schema", f"a JSON {type(value).__name__}, not an object")
+    try:
+        mended, healed = _mend(value)
+        line = msgspec.convert(mended, Line)
+    except (msgspec.ValidationError, InvalidMessage, RecursionError, ValueError) as problem:
+        return _unknown(raw) or BadLine("schema", str(problem) or str(error))
+    line.healed = healed
+    return _checked(line)
+
+
+def _ends_early(raw: bytes, problem: json.JSONDecodeError) -> bool:
+    if not raw.startswith(b"{"):
+        return False
+    text = raw.decode("utf-8")
+    return (
+        problem.msg.startswith("Unterminated string")
+        or problem.pos >= len(text.rstrip())
+        or _cut_word(text, problem.pos)
+    )
+
+
+def _cut_word(text: str, position: int) -> bool:
+    tail = text[position:]
+    return any(word.startswith(tail) for word in ("true", "false", "null")) or tail in ("-", "\\", "\\u")
+
+
+def _unknown(raw: bytes) -> Line | None:
+    try:
+        envelope = _decode_envelope(raw)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    return None if envelope.type in KNOWN_TYPES else Line(type=envelope.type, n=envelope.n)
+
+
+def _mend(value: Any) -> tuple[Any, bool]:
+    """``value`` with lone surrogates replaced and the arguments of older logs (a JSON value) as text; was a surrogate there?"""
+    healed = False
+
+    def walk(item: Any) -> Any:
+        nonlocal healed
+        if isinstance(item, str):
+            fixed = clean(item)
+            healed = healed or fixed is not item
+            return fixed
+        if isinstance(item, list):
+            return [walk(part) for part in item]
+        if isinstance(item, dict):
+            return {walk(key): walk(part) for key, part in item.items()}
+        return item
+
+    mended = walk(value)
+    for entry in [mended, *_entries(mended)]:
+        calls = entry.get("tool_calls") if isinstance(entry, dict) else None
+        for call in calls if isinstance(calls, list) else ():
+            if isinstance(call, dict) and not isinstance(call.get("arguments", ""), str):
+                call["arguments"] = json.dumps(call["arguments"], ensure_ascii=False, separators=(",", ":"))
+    return mended, healed
+
+
+def _entries(value: dict[str, Any]) -> list[Any]:
+    entries = value.get("messages")
+    return entries if isinstance(entries, list) else []
+
+
+def salvage(raw: bytes) -> list[tuple[int, int, Line]]:
+    """Whole records with a right crc inside a bad segment: ``(start, end, line)``, in order.
+
+    A record of ours that was glued to a torn one, or to another, is found by its beginning and its checksum.
+    """
+    found: list[tuple[int, int, Line]] = []
+    budget = len(raw) * SALVAGE_EFFORT
+    starts = [match.start() for match in _RECORD_START.finditer(raw)]
+    done = 0
+    for trailer in _TRAILER.finditer(raw):
+        end = trailer.end()
+        for start in starts:
+            if start < done or start >= trailer.start():
+                continue
+            budget -= end - start
+            if budget < 0:
+                return found
+            if zlib.crc32(b"}", zlib.crc32(memoryview(raw)[start : trailer.start()])) != int(
+                raw[end - 10 : end - 2], 16
+            ):
+                continue
+            line = decode_line(raw[start:end])
+            if isinstance(line, Line):
+                found.append((start, end, line))
+                done = end
+                break
+    return found

@@ -1,0 +1,170 @@
+"""The vocabulary of the pipeline.  Every stage takes one of these and returns the next; none of them does anything.
+
+    Scenario -> World -> Recording -> CrashState x N -> Recovered -> Verdict x oracles -> report
+
+A Recording is the whole evidence of one run: the disk it began with, every call the product made to it (with the product's own
+line that made it), and, in the same log, when a change of a history was *issued* and when it was *acknowledged*.  All that comes
+after is computed from it, so any verdict can be computed again.
+
+The disk is two kinds of object, as on a real one: inodes (bytes) and folders (name -> inode).  A write belongs to an inode, a
+name to a folder; that is why a file can be durable without its name, or named without its bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import msgspec
+
+from pseudoclaude.messages import History, Message
+
+ROOT = 1
+"""Inode of ``/``."""
+
+OpKind = Literal[
+    "create", "mkdir", "write", "truncate", "rename", "unlink", "rmdir", "fsync", "fsync_dir", "close", "issue", "ack"
+]  # fmt: skip
+
+MUTATIONS: frozenset[OpKind] = frozenset({"create", "mkdir", "write", "truncate", "rename", "unlink", "rmdir"})
+
+
+class Disk(msgspec.Struct, frozen=True):
+    """Files and folders by inode.  Treated as immutable: stages copy before they change."""
+
+    files: Mapping[int, bytes]
+    folders: Mapping[int, Mapping[str, int]]
+
+    @classmethod
+    def empty(cls) -> Disk:
+        return cls(files={}, folders={ROOT: {}})
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """What an ``issue`` or ``ack`` speaks of: the ``step``-th change of the history of the session in ``folder``."""
+
+    folder: str
+    step: int
+
+
+class Op(msgspec.Struct, frozen=True):
+    """One call, as it took effect.  ``site`` is the product's ``file:line``; ``error`` an errno name if the call failed.
+
+    ``inode`` is the file written, synced or named; ``parent``/``name`` the entry that changed, ``target_*`` where a rename went.  A
+    failed write with ``data`` wrote that much before it failed.
+    """
+
+    kind: OpKind
+    site: str = ""
+    inode: int = 0
+    parent: int = 0
+    name: str = ""
+    offset: int = 0
+    data: bytes = b""
+    size: int = 0
+    target_parent: int = 0
+    target_name: str = ""
+    error: str = ""
+    mark: Mark | None = None
+
+
+class SessionRecord(msgspec.Struct, frozen=True):
+    """All histories one session went through.  ``histories[k]`` is the history after ``k`` changes; ``[0]`` is before the first."""
+
+    folder: str
+    histories: tuple[History, ...]
+    replaces: frozenset[int] = frozenset()
+    """The steps that replaced the whole history."""
+
+
+class Recording(msgspec.Struct, frozen=True):
+    """One run of the real product on the simulated disk."""
+
+    scenario: str
+    content_hash: str
+    seed: int
+    variant: str
+    base: Disk
+    ops: tuple[Op, ...]
+    sessions: tuple[SessionRecord, ...]
+    dialect: str
+    durability: str
+    originals: Mapping[str, str] = {}
+    """SHA-256 of each full tool output -> the text, for results that may have been spilled."""
+    facts: Mapping[str, int] = {}
+
+
+Fill = Literal["nul", "stale", "old"]
+
+
+class Tear(msgspec.Struct, frozen=True):
+    """One write that reached the disk in part.
+
+    ``torn``: the first ``kept`` bytes are right, the file grew to ``reach`` bytes of the write, and between them lies ``fill``.
+    ``hole``: the first ``kept`` bytes are NUL and the rest is right.
+    """
+
+    op: int
+    shape: Literal["torn", "hole"]
+    kept: int
+    reach: int
+    fill: Fill
+
+
+class CrashState(msgspec.Struct, frozen=True):
+    """What survived: everything certified before ``point``, the ``kept`` ones of what was pending, one write perhaps torn."""
+
+    model: str
+    point: int
+    kept: tuple[int, ...] = ()
+    tear: Tear | None = None
+
+
+class SpillSeen(msgspec.Struct, frozen=True):
+    """A spill that a loaded message names, and what lies under that name (``size`` -1: nothing)."""
+
+    path: str
+    bytes: int
+    sha256: str
+    size: int
+    digest: str
+
+
+class Loaded(msgspec.Struct, frozen=True):
+    """What one load of one session folder gave; ``raised`` is set instead when it raised."""
+
+    folder: str
+    state: str = ""
+    messages: History = ()
+    truncated: tuple[str, ...] = ()
+    findings: tuple[str, ...] = ()
+    spills: tuple[SpillSeen, ...] = ()
+    violations: tuple[str, ...] = ()
+    raised: str = ""
+
+
+class Recovered(msgspec.Struct, frozen=True):
+    """The real product, run on one crash state.
+
+    ``loaded``: what a first look gives.  ``reopened``: opened for append and closed again with nothing added; ``untouched`` says that
+    no byte changed meanwhile.  ``usable``: opened, one message (``probe``) appended and acknowledged, closed, loaded again;
+    ``again``: the same a second time.
+    """
+
+    loaded: Loaded
+    reopened: Loaded
+    untouched: bool
+    probe: Message
+    usable: Loaded
+    again: Loaded
+
+
+Outcome = Literal["held", "broken", "not_run"]
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """One oracle's word on one crash state."""
+
+    oracle: str
+    outcome: Outcome
+    message: str = ""
