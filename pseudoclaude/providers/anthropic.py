@@ -19,8 +19,17 @@ import msgspec
 
 from pseudoclaude.messages import Message, Native, Stop, ToolCall, Usage
 from pseudoclaude.ports import Reply, Request, ToolSpec
-from pseudoclaude.providers.sdk import MalformedReply, SdkErrors, Where, as_ours, missing_key, read_stream, read_whole
-from pseudoclaude.providers.wire import to_wire
+from pseudoclaude.providers.sdk import (
+    MalformedReply,
+    SdkErrors,
+    Where,
+    as_ours,
+    missing_key,
+    read_stream,
+    read_whole,
+    with_tool_names,
+)
+from pseudoclaude.providers.wire import to_wire, wire_name
 
 ERRORS = SdkErrors(
     root=anthropic.AnthropicError,
@@ -72,6 +81,9 @@ class AnthropicProvider:
 
     def complete(self, request: Request, on_text: Callable[[str], None] | None = None) -> Reply:
         """Send ``request`` once.  Text is handed to ``on_text`` as it arrives; without streaming, once, whole."""
+        return with_tool_names(self._answer(request, on_text), request.tools)
+
+    def _answer(self, request: Request, on_text: Callable[[str], None] | None) -> Reply:
         received = ReceivedMessage()
         try:
             if self._stream:
@@ -102,7 +114,11 @@ class AnthropicProvider:
 
 
 def tool_wire(tool: ToolSpec) -> dict[str, Any]:
-    return {"name": tool.name, "description": tool.description, "input_schema": msgspec.to_builtins(tool.parameters)}
+    return {
+        "name": wire_name(tool.name),
+        "description": tool.description,
+        "input_schema": msgspec.to_builtins(tool.parameters),
+    }
 
 
 class ReceivedMessage:

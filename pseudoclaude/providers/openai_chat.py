@@ -19,8 +19,8 @@ from pseudoclaude.messages import Message, Native, Stop, ToolCall
 from pseudoclaude.ports import Reply, Request, ToolSpec
 from pseudoclaude.providers.failures import provider_failure
 from pseudoclaude.providers.openai_sdk import ERRORS, Connection, usage_value
-from pseudoclaude.providers.sdk import MalformedReply, Where, as_ours, read_stream, read_whole
-from pseudoclaude.providers.wire import to_wire
+from pseudoclaude.providers.sdk import MalformedReply, Where, as_ours, read_stream, read_whole, with_tool_names
+from pseudoclaude.providers.wire import to_wire, wire_name
 
 STOPS: dict[str, Stop] = {
     "stop": "end_turn",
@@ -63,6 +63,9 @@ class OpenAIChatProvider:
 
     def complete(self, request: Request, on_text: Callable[[str], None] | None = None) -> Reply:
         """Send ``request`` once.  Text is handed to ``on_text`` as it arrives; without streaming, once, whole."""
+        return with_tool_names(self._answer(request, on_text), request.tools)
+
+    def _answer(self, request: Request, on_text: Callable[[str], None] | None) -> Reply:
         completions = self._connection.client().chat.completions
         received = ReceivedCompletion(str(self._where))
         body = self._body(request)
@@ -88,7 +91,11 @@ class OpenAIChatProvider:
 
 
 def tool_wire(tool: ToolSpec) -> dict[str, Any]:
-    function = {"name": tool.name, "description": tool.description, "parameters": msgspec.to_builtins(tool.parameters)}
+    function = {
+        "name": wire_name(tool.name),
+        "description": tool.description,
+        "parameters": msgspec.to_builtins(tool.parameters),
+    }
     return {"type": "function", "function": function}
 
 

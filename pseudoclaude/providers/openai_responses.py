@@ -18,8 +18,8 @@ from pseudoclaude.messages import Message, Native, Stop, ToolCall
 from pseudoclaude.ports import Reply, Request, ToolSpec
 from pseudoclaude.providers.failures import provider_failure
 from pseudoclaude.providers.openai_sdk import ERRORS, Connection, usage_value
-from pseudoclaude.providers.sdk import MalformedReply, Where, as_ours, read_stream, read_whole
-from pseudoclaude.providers.wire import to_wire
+from pseudoclaude.providers.sdk import MalformedReply, Where, as_ours, read_stream, read_whole, with_tool_names
+from pseudoclaude.providers.wire import to_wire, wire_name
 
 _REASONING_MODEL = regex.compile(r"^(o\d|gpt-(?:[5-9]|\d\d))(?!.*chat)")
 _SAYS_NOTHING = frozenset({"id", "status", "object", "logprobs"})
@@ -62,6 +62,9 @@ class OpenAIResponsesProvider:
 
     def complete(self, request: Request, on_text: Callable[[str], None] | None = None) -> Reply:
         """Send ``request`` once.  Text is handed to ``on_text`` as it arrives; without streaming, once, whole."""
+        return with_tool_names(self._answer(request, on_text), request.tools)
+
+    def _answer(self, request: Request, on_text: Callable[[str], None] | None) -> Reply:
         responses = self._connection.client().responses
         received = ReceivedResponse(str(self._where))
         body = self._body(request)
@@ -95,7 +98,7 @@ class OpenAIResponsesProvider:
 def tool_wire(tool: ToolSpec) -> dict[str, Any]:
     return {
         "type": "function",
-        "name": tool.name,
+        "name": wire_name(tool.name),
         "description": tool.description,
         "parameters": msgspec.to_builtins(tool.parameters),
         "strict": False,

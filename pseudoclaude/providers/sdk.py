@@ -8,10 +8,11 @@ match, a bug in a test) travels as itself: the SDKs would wrap it as a connectio
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import httpx2
+from msgspec.structs import replace
 
 from pseudoclaude.errors import (
     AuthenticationFailed,
@@ -21,8 +22,9 @@ from pseudoclaude.errors import (
     StreamInterrupted,
 )
 from pseudoclaude.messages import Message
-from pseudoclaude.ports import Reply
+from pseudoclaude.ports import Reply, ToolSpec
 from pseudoclaude.providers.failures import provider_failure
+from pseudoclaude.providers.wire import wire_name
 
 
 class SdkErrors(NamedTuple):
@@ -162,6 +164,16 @@ def as_ours(error: Exception, sdk: SdkErrors, where: str) -> ProviderError:
     if isinstance(error, sdk.root):
         return InvalidRequest(f"The request could not be made: {error}", where=where, still_true="Nothing was sent")
     return ProviderUnavailable(f"The provider's reply could not be read: {error!r}", retryable=True, where=where)
+
+
+def with_tool_names(reply: Reply, tools: Sequence[ToolSpec]) -> Reply:
+    """``reply`` with calls under the tools' own names, where the API knows a tool by another one."""
+    names = {wire_name(tool.name): tool.name for tool in tools}
+    calls = reply.message.tool_calls
+    if all(names.get(call.name, call.name) == call.name for call in calls):
+        return reply
+    renamed = tuple(replace(call, name=names.get(call.name, call.name)) for call in calls)
+    return replace(reply, message=replace(reply.message, tool_calls=renamed))
 
 
 def missing_key(variable: str, where: str) -> AuthenticationFailed:

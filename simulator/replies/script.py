@@ -1,0 +1,123 @@
+"""The ``provider:`` part of a scenario, as values.  One form for the scripted provider, the emulator and ``script:FILE``.
+
+An entry is a reply, a failure, or both: with ``cut_after_events`` the reply is what was arriving when the stream broke.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Literal
+
+import msgspec
+
+from pseudoclaude.messages import Stop, ToolCall, Usage
+
+FailKind = Literal["context_overflow", "quota", "too_large", "connection", "timeout", "empty", "refusal", "max_tokens"]
+Purpose = Literal["turn", "summary", "memory"]
+REPLY_KINDS: dict[str, Stop] = {"empty": "end_turn", "refusal": "refusal", "max_tokens": "max_tokens"}
+"""Kinds that are replies of the model, not refusals of the provider, and how each stops."""
+
+
+class ScriptCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One tool call.  ``arguments`` is an object, or text that is sent as it is (for JSON that does not parse)."""
+
+    id: str
+    name: str
+    arguments: dict[str, Any] | str = msgspec.field(default_factory=dict)
+
+    def call(self) -> ToolCall:
+        text = self.arguments if isinstance(self.arguments, str) else compact(self.arguments)
+        return ToolCall(self.id, self.name, text)
+
+
+class Fail(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One failure: exactly one of ``status`` (an HTTP status), ``kind`` and ``cut_after_events`` (0 is before the first).
+
+    ``retry_after`` (seconds) and ``should_retry`` are sent as the provider's headers, ``message`` as its sentence.
+    """
+
+    status: int | None = None
+    kind: FailKind | None = None
+    cut_after_events: int | None = None
+    retry_after: float | None = None
+    should_retry: bool | None = None
+    message: str | None = None
+
+    def __post_init__(self) -> None:
+        given = [name for name in ("status", "kind", "cut_after_events") if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError(
+                f"fail needs exactly one of status, kind and cut_after_events, not {' and '.join(given) or 'none'}"
+            )
+        if self.status is not None and not 400 <= self.status <= 599:
+            raise ValueError(f"fail.status is {self.status}; a failure has a status from 400 to 599")
+        if self.cut_after_events is not None and self.cut_after_events < 0:
+            raise ValueError(f"fail.cut_after_events is {self.cut_after_events}; it cannot be negative")
+
+    @property
+    def stop(self) -> Stop | None:
+        """How the reply stops when this is a reply of the model, else None."""
+        return REPLY_KINDS.get(self.kind or "")
+
+
+class ScriptUsage(Usage, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """``messages.Usage`` as a scenario writes it: a misspelt member is an error."""
+
+    def value(self) -> Usage:
+        return Usage(self.input_tokens, self.output_tokens, self.cache_read_tokens, self.cache_write_tokens)
+
+
+class ScriptEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One reply.  ``stop`` follows from the tool calls when it is not given; ``usage`` as the provider would count."""
+
+    text: str = ""
+    tool_calls: tuple[ScriptCall, ...] = ()
+    usage: ScriptUsage | None = None
+    stop: Stop | None = None
+    fail: Fail | None = None
+
+    @property
+    def spoken(self) -> str:
+        """The text the model says: an ``empty`` reply says nothing whatever else the entry holds."""
+        return "" if self.fail is not None and self.fail.kind == "empty" else self.text
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        silent = self.fail is not None and self.fail.kind in ("empty", "refusal")
+        return () if silent else tuple(call.call() for call in self.tool_calls)
+
+    @property
+    def count(self) -> Usage | None:
+        return None if self.usage is None else self.usage.value()
+
+    @property
+    def ending(self) -> Stop:
+        """Why the model stops."""
+        if self.fail is not None and self.fail.stop is not None:
+            return self.fail.stop
+        return self.stop or ("tool_use" if self.tool_calls else "end_turn")
+
+
+class ProviderSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Replies in order: ``script`` for turns, ``summary`` and ``memory`` for those requests; or a ``cassette`` file.
+
+    ``match`` is how a cassette's requests are compared, ``model`` the name the provider goes by.
+    """
+
+    script: tuple[ScriptEntry, ...] = ()
+    summary: tuple[ScriptEntry, ...] = ()
+    memory: tuple[ScriptEntry, ...] = ()
+    cassette: str | None = None
+    match: Literal["strict", "projection"] = "strict"
+    model: str = ""
+
+    def __post_init__(self) -> None:
+        if self.cassette is not None and self.script:
+            raise ValueError("a provider has a script or a cassette, not both")
+
+    def queue(self, purpose: Purpose) -> tuple[ScriptEntry, ...]:
+        return {"turn": self.script, "summary": self.summary, "memory": self.memory}[purpose]
+
+
+def compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
