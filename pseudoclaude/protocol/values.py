@@ -5,7 +5,8 @@ Both are plain frozen values: they can be compared, printed, stored and judged l
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -49,3 +50,15 @@ class Repair(msgspec.Struct, frozen=True, omit_defaults=True):
     action: RepairAction
     detail: str
     removed: tuple[Message | ToolCall | Native, ...] = ()
+
+
+Found = tuple[str, str]
+"""Path and words of one violation; the rule's id is added by whoever asked the rule."""
+
+
+class Check(NamedTuple):
+    """One rule as a dialect asks it; one that is not firm is asked in the conservative profile only."""
+
+    rule: str
+    judge: Callable[[Any], Iterator[Found]]
+    firm: bool = True

@@ -26,22 +26,27 @@ def wire_name(name: str) -> str:
     return name if fits(name, NAME_LENGTH_MAX) else alias(name, NAME_LENGTH_MAX)
 
 
-def alias(original: str, length_max: int) -> str:
-    """A legal stand-in for ``original``: what is legal of it, then 16 hex digits of its SHA-256."""
-    digest = hashlib.sha256(original.encode("utf-8")).hexdigest()[:_DIGEST_LENGTH]
+def alias(original: str, length_max: int, turn: int = 1) -> str:
+    """A legal stand-in for the ``turn``-th use of ``original``: what is legal of it, then 16 hex digits of a SHA-256."""
+    digest = digest_of(original, turn)[:_DIGEST_LENGTH]
     readable = _FORBIDDEN.sub("_", original)[: length_max - _DIGEST_LENGTH - 1].strip("_")
     return f"{readable}_{digest}" if readable else f"x_{digest}"
+
+
+def digest_of(original: str, turn: int) -> str:
+    """SHA-256 in hex of an id and of which use of it this is."""
+    return hashlib.sha256(f"{turn}:{original}".encode()).hexdigest()
 
 
 class CallIds:
     """The call ids of one request: unique in all of it (A24, C14), each decided by what stands before it.
 
-    ``fit`` says whether an id may go as it is, ``stand_in`` makes a legal one of any text.
+    ``fit`` says whether an id may go as it is, ``stand_in`` makes a legal one for the n-th use of any text.
     """
 
     __slots__ = ("_fit", "_stand_in", "_taken", "_waiting")
 
-    def __init__(self, fit: Callable[[str], bool], stand_in: Callable[[str], str]) -> None:
+    def __init__(self, fit: Callable[[str], bool], stand_in: Callable[[str, int], str]) -> None:
         self._fit = fit
         self._stand_in = stand_in
         self._taken: set[str] = set()
@@ -59,20 +64,18 @@ class CallIds:
         waiting = self._waiting.get(original)
         if waiting:
             return waiting.pop(0)
-        return original if self._fit(original) else self._stand_in(original)
+        return original if self._fit(original) else self._stand_in(original, 1)
 
     def is_free(self, original: str) -> bool:
         """Whether ``call`` would leave this id as it is."""
         return original not in self._taken and self._fit(original)
 
     def _fresh(self, original: str) -> str:
-        wire = self._stand_in(original)
         turn = 1
-        while wire in self._taken:
+        while (wire := self._stand_in(original, turn)) in self._taken:
             turn += 1
-            wire = self._stand_in(f"{original}\n{turn}")
         return wire
 
 
 def call_ids(length_max: int) -> CallIds:
-    return CallIds(lambda text: fits(text, length_max), lambda text: alias(text, length_max))
+    return CallIds(lambda text: fits(text, length_max), lambda text, turn: alias(text, length_max, turn))

@@ -24,7 +24,7 @@ from pseudoclaude.providers.wire.texts import (
 ID_LENGTH_MAX = 40
 """Reports disagree on 40, 51 and 64 (K5); 40 is accepted by all."""
 
-NATIVE_KEYS = ("content", "refusal", "name")
+NATIVE_KEYS = ("content", "name")
 
 
 def to_wire(
@@ -88,8 +88,10 @@ def _native(message: Message, keys: tuple[str, ...]) -> JSONObject | None:
     wire = {"role": "assistant"} | {key: payload[key] for key in keys if payload.get(key) is not None}
     if not (isinstance(name := wire.get("name", "x"), str) and fits(name, 64)):
         del wire["name"]
-    if not says_something(message.content) and not message.tool_calls:
-        return None
+    if not says_something(message.content):
+        return {**wire, "content": ""} if message.tool_calls else None
+    if not content:
+        wire["content"] = [{"type": "refusal", "refusal": refusal}]
     return wire
 
 
