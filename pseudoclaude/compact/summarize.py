@@ -120,16 +120,17 @@ def _ask(
     max_tokens = max(1, min(settings.max_output_tokens, settings.summary_reserve_tokens))
     fixed = overhead(system, tools, settings.bytes_per_token) + estimate([prompt], settings.bytes_per_token)
     room = settings.context_window - max_tokens - fixed
-    source = old
+    source = old if estimate(old, settings.bytes_per_token) <= room else _shorter(old, old, room, settings, 0)
     for attempt in range(1 + settings.summary_retries):
+        if source is None:
+            raise _failure("too_long", "the summary request is too long and cannot be cut any more")
         request = Request((*source, prompt), system=system, tools=tools, max_tokens=max_tokens, purpose="summary")
         try:
             return accepted_summary(provider.complete(request))
         except ContextOverflow as error:
-            shorter = _shorter(old, source, room, settings, attempt)
-            if shorter is None or attempt == settings.summary_retries:
+            if attempt == settings.summary_retries:
                 raise _failure("too_long", f"the summary request was too long {attempt + 1} times") from error
-            source = shorter
+            source = _shorter(old, source, room, settings, attempt)
         except ProviderError as error:
             raise _failure("provider", f"the summary request failed: {error.what}") from error
     raise AssertionError("the last attempt returns or raises")
@@ -138,22 +139,23 @@ def _ask(
 def _shorter(old: History, source: History, room: int, settings: Settings, attempt: int) -> History | None:
     """``old`` without more of its oldest rounds than ``source`` lacks; None when there is no round left to drop.
 
-    An earlier summary at the start stays: it stands for everything before it.  The margin doubles with each attempt, and one attempt
-    halves the request at most.
+    ``room`` is what the window leaves for messages.  What must go is what is over it and a safety margin that doubles with each
+    attempt, but never more than half.  An earlier summary at the start stays: it stands for everything before it.
     """
     pinned = 1 if is_note(old[0]) else 0
     rounds = old[pinned:]
-    sent = estimate(source, settings.bytes_per_token)
-    budget = max(min(sent, room) - (settings.auto_margin_tokens << attempt), sent // 2)
+    largest = min(estimate(source, settings.bytes_per_token), room)
+    budget = max(largest - (settings.auto_margin_tokens << attempt), largest // 2)
     budget -= estimate(old[:pinned], settings.bytes_per_token)
-    kept_before = len(source) - pinned - (0 if source is old else 1)
-    start = newest_rounds(rounds, budget, settings.bytes_per_token, drop_at_least=len(rounds) - kept_before)
+    dropped_before = 0 if source is old else len(old) - len(source) + 1
+    start = newest_rounds(rounds, budget, settings.bytes_per_token, drop_at_least=dropped_before)
     if start >= len(rounds):
         return None
     note = Message(
         "user", f"{NOTE}{start:,} messages from here on were left out of this request because it was too long.]"
     )
-    return (*old[:pinned], note, *without_signed(rounds[start:]))
+    shorter = (*old[:pinned], note, *without_signed(rounds[start:]))
+    return shorter if estimate(shorter, settings.bytes_per_token) <= room else None
 
 
 # --- the answer ------------------------------------------------------------------------------------------------

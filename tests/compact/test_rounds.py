@@ -1,0 +1,88 @@
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pseudoclaude.compact import select_recent
+from pseudoclaude.compact.rounds import carried_request, latest_request, newest_rounds, settled_length
+from pseudoclaude.compact.summarize import BOUNDARY
+from pseudoclaude.compact.tokens import estimate
+from pseudoclaude.messages import History, Message
+from pseudoclaude.text import size
+from tests.compact.build import calls, result, said, user
+
+
+def test_an_open_round_is_not_settled():
+    assert settled_length((user("a"), calls("c"))) == 1
+    assert settled_length((user("a"), calls("c", "d"), result("c", "x"))) == 1
+    assert settled_length((user("a"), calls("c"), user("late"))) == 1
+    assert settled_length((user("a"), calls("c"), result("c", "x"))) == 3
+    assert settled_length((user("a"), calls("c"), result("c", "x"), said("b"))) == 4
+    assert settled_length(()) == 0
+
+
+def test_recent_never_parts_a_result_from_its_call():
+    history = (user("a"), calls("c"), result("c", "x" * 3_500), said("b"))
+    assert select_recent(history, keep_tokens=500) == history[3:]
+    assert select_recent(history, keep_tokens=2_000) == history
+
+
+def test_the_last_round_may_be_larger_than_the_rest():
+    history = (user("a"), said("b"), calls("c"), result("c", "x" * 3_500))
+    assert select_recent(history, keep_tokens=100) == ()
+    assert select_recent(history, keep_tokens=100, round_tokens_max=2_000) == history[2:]
+
+
+ROUNDS = st.lists(st.one_of(st.just(0), st.integers(-2, 3)), max_size=14)
+
+
+def _history(shape: list[int], open_results: int) -> History:
+    """0 is a user message, -n an assistant text, n an assistant with n calls and their results; the last may be open."""
+    messages: list[Message] = [user("start")]
+    for number, kind in enumerate(shape):
+        if kind == 0:
+            messages.append(user("u" * 40))
+        elif kind < 0:
+            messages.append(said("a" * 40 * -kind))
+        else:
+            ids = [f"c{number}_{i}" for i in range(kind)]
+            messages += [calls(*ids), *(result(one, "r" * 60) for one in ids)]
+    if open_results:
+        messages += [calls("x1", "x2", "x3"), *(result(f"x{i}", "r" * 30) for i in range(1, open_results))]
+    return tuple(messages)
+
+
+@settings(derandomize=True, deadline=None, max_examples=150, database=None)
+@given(shape=ROUNDS, open_results=st.integers(0, 3), keep=st.integers(0, 400), at_least=st.integers(0, 400))
+def test_recent_is_a_run_of_whole_rounds_for_any_history(shape, open_results, keep, at_least):
+    history = _history(shape, open_results)
+    recent = select_recent(history, keep_tokens=keep, round_tokens_max=at_least)
+    settled = history[: settled_length(history)]
+    assert recent == settled[len(settled) - len(recent) :]
+    assert not recent or recent[0].role != "tool"
+    assert settled_length(recent) == len(recent)
+    assert estimate(recent) <= max(keep, at_least)
+
+
+@settings(derandomize=True, deadline=None, max_examples=150, database=None)
+@given(shape=ROUNDS, budget=st.integers(0, 400), dropped=st.integers(0, 20))
+def test_dropping_falls_between_rounds_and_always_goes_on(shape, budget, dropped):
+    history = _history(shape, 0)
+    start = newest_rounds(history, budget, 3.5, drop_at_least=dropped)
+    assert start > dropped or start == len(history)
+    if start < len(history):
+        assert history[start].role != "tool"
+        is_last_round = all(message.role == "tool" for message in history[start + 1 :])
+        forced = start == min(i for i in range(dropped + 1, len(history)) if history[i].role != "tool")
+        assert estimate(history[start:]) <= budget or is_last_round or forced
+
+
+def test_the_latest_request_is_the_users_and_not_a_summary():
+    history = (user("first"), user(BOUNDARY + "\n\nsummary"), said("x"))
+    assert latest_request(history) == 0
+    assert latest_request(history[1:]) is None
+
+
+def test_a_request_larger_than_its_room_is_cut_and_says_so():
+    assert carried_request(user("é" * 10), 20) == user("é" * 10)
+    carried = carried_request(user("é" * 1_000), 21).content
+    assert carried.startswith("é" * 10 + "\n[… 1,980 more bytes of this request were left out")
+    assert size(carried) < 150
