@@ -182,6 +182,9 @@ class _Walk:
         if not message.content and not answered:
             self._note("A20", entry.position, "drop_message", "nothing is left of this message", (message,))
             return False
+        if message.native is not None:
+            detail = "the provider's own form still holds the call that was removed"
+            self._note("A41", entry.position, "drop_native", detail, (message.native,))
         stop = message.stop if answered or message.stop != "tool_use" else None
         entry.message = Message("assistant", message.content, tuple(calls[slot] for slot in answered), stop=stop)
         entry.slots = [entry.slots[slot] for slot in answered]

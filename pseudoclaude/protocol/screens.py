@@ -4,6 +4,10 @@ A screen answers "certainly nothing to report, in either profile", never "someth
 through every rule.  So a screen may be as narrow as it likes, and must not be wider than the rules; a test holds every screen against
 the rules on generated histories.  What they know: turns that alternate and end with the user, plain text, calls with legal unique ids
 and flat arguments, results right behind their calls, no member beyond those.
+
+These loops run for every message of every request, hence the direct indexing: a missing member or an unhashable value ends the
+screen by its exception.  The test ``text >= "!"`` is true for ASCII text only if its first character is neither white space nor a
+control character.
 """
 
 from __future__ import annotations
@@ -22,13 +26,24 @@ TEXT_LENGTH_MAX = 10_000_000
 _is_id: Callable[[str], Any] = re.compile(r"[a-zA-Z0-9_-]{1,40}").fullmatch
 _is_name: Callable[[str], Any] = re.compile(r"[a-zA-Z0-9_-]{1,64}").fullmatch
 
-_CALL_KEYS = {"type", "id", "name", "input"}
-_TEXT_KEYS = {"type", "text"}
+Screen = Callable[[Sequence[Any]], bool]
 
 
 def never(_: Sequence[Any]) -> bool:
     """The screen of a dialect that has none."""
     return False
+
+
+def anthropic(messages: Sequence[Any]) -> bool:
+    return _tried(_anthropic, messages)
+
+
+def openai_chat(messages: Sequence[Any]) -> bool:
+    return _tried(_openai_chat, messages)
+
+
+def openai_responses(items: Sequence[Any]) -> bool:
+    return _tried(_openai_responses, items)
 
 
 def are_plain_tools(tools: Any) -> bool:
@@ -38,109 +53,111 @@ def are_plain_tools(tools: Any) -> bool:
     return len(set(tools)) == len(tools) and all(map(_is_name, tools))
 
 
-def _sound(text: Any) -> bool:
-    """Text that is more than white space, holds no lone surrogate and is not too long."""
-    return (
-        type(text) is str
-        and bool(text)
-        and not text.isspace()
-        and (text.isascii() or clean(text) is text)
-        and len(text) <= TEXT_LENGTH_MAX
-    )
+def _tried(screen: Screen, messages: Sequence[Any]) -> bool:
+    try:
+        return screen(messages)
+    except (KeyError, TypeError):
+        return False
+
+
+def _says(text: Any) -> bool:
+    """Text that is more than white space, without a lone surrogate, and not too long."""
+    if type(text) is not str or len(text) > TEXT_LENGTH_MAX:
+        return False
+    return (text >= "!" and text.isascii()) or (bool(text) and not text.isspace() and clean(text) is text)
+
+
+def _is_short(text: Any) -> bool:
+    """Text that may be empty, without a lone surrogate, and not too long."""
+    return type(text) is str and (text.isascii() or clean(text) is text) and len(text) <= TEXT_LENGTH_MAX
 
 
 # --- Anthropic -------------------------------------------------------------------------------------------------
 
 
-def anthropic(messages: Sequence[Any]) -> bool:
-    if not messages or len(messages) > MESSAGES_MAX or not len(messages) % 2:
+def _anthropic(messages: Sequence[Any]) -> bool:
+    if not len(messages) % 2 or len(messages) > MESSAGES_MAX:
         return False
     seen: set[str] = set()
-    waiting: tuple[str, ...] = ()
-    from_user = True
+    waiting: Sequence[str] = ()
+    role = "user"
     length = 0
     for message in messages:
-        if (
-            type(message) is not dict
-            or len(message) != 2
-            or message.get("role") != ("user" if from_user else "assistant")
-        ):
+        content = message["content"]
+        if message["role"] != role or len(message) != 2 or type(message) is not dict:
             return False
-        content = message.get("content")
         if type(content) is str:
-            # The same test as _sound, inlined: this line runs for every message of every request.
-            if waiting or not content or content.isspace() or not (content.isascii() or clean(content) is content):
+            if waiting or not ((content >= "!" and content.isascii()) or _says(content)):
                 return False
             length += len(content)
         elif type(content) is not list or not content:
             return False
-        elif from_user:
-            if not _answers(content, waiting):
-                return False
-            length += sum([len(block.get("text") or block["content"]) for block in content])
+        elif role == "user":
+            length += _answers_length(content, waiting)
             waiting = ()
         else:
-            called = _called(content, seen)
-            if called is None:
-                return False
-            waiting = called
-        from_user = not from_user
-    return length <= TEXT_LENGTH_MAX
-
-
-def _answers(content: list[Any], waiting: tuple[str, ...]) -> bool:
-    """Results for exactly the waiting calls, in their order, then plain text."""
-    if len(content) < len(waiting):
-        return False
-    for index, block in enumerate(content):
-        if type(block) is not dict:
-            return False
-        if index >= len(waiting):
-            if not _is_text(block):
-                return False
-            continue
-        result = block.get("content")
-        if block.get("type") != "tool_result" or block.get("tool_use_id") != waiting[index] or type(result) is not str:
-            return False
-        if len(block) != 3 and not (len(block) == 4 and block.get("is_error") is True):
-            return False
-        if not result or not (result.isascii() or clean(result) is result):
+            waiting = _called(content, seen)
+            length += TEXT_LENGTH_MAX + 1 if waiting is _UNKNOWN else 0
+        role = "assistant" if role == "user" else "user"
+        if length > TEXT_LENGTH_MAX:
             return False
     return True
 
 
+_UNKNOWN: Sequence[str] = ("",)
+
+
+def _answers_length(content: list[Any], waiting: Sequence[str]) -> int:
+    """Length of results for exactly the waiting calls, in their order, then plain text; too long if it is anything else."""
+    if len(content) < len(waiting):
+        return TEXT_LENGTH_MAX + 1
+    length = 0
+    for index, block in enumerate(content):
+        if index >= len(waiting):
+            if not _is_text(block):
+                return TEXT_LENGTH_MAX + 1
+            length += len(block["text"])
+            continue
+        result = block["content"]
+        if block["tool_use_id"] != waiting[index] or block["type"] != "tool_result" or type(block) is not dict:
+            return TEXT_LENGTH_MAX + 1
+        if len(block) != 3 and not (len(block) == 4 and block["is_error"] is True):
+            return TEXT_LENGTH_MAX + 1
+        if type(result) is not str or not (result.isascii() or clean(result) is result):
+            return TEXT_LENGTH_MAX + 1
+        length += len(result)
+    return length
+
+
 def _is_text(block: dict[str, Any]) -> bool:
-    return len(block) == 2 and block.get("type") == "text" and _sound(block.get("text"))
+    return block["type"] == "text" and len(block) == 2 and type(block) is dict and _says(block["text"])
 
 
-def _called(content: list[Any], seen: set[str]) -> tuple[str, ...] | None:
-    """The ids that plain text and call blocks call, also noted in ``seen``; None if there is anything else."""
+def _called(content: list[Any], seen: set[str]) -> Sequence[str]:
+    """The ids that plain text and call blocks call, also noted in ``seen``; ``_UNKNOWN`` if there is anything else."""
     called = []
     for block in content:
-        if type(block) is not dict:
-            return None
-        if block.get("type") == "tool_use":
-            name = block.get("id")
-            if block.keys() != _CALL_KEYS or type(name) is not str or name in seen or not _is_id(name):
-                return None
-            if type(block["name"]) is not str or not _is_name(block["name"]) or not _is_flat(block["input"]):
-                return None
-            seen.add(name)
-            called.append(name)
-        elif not _is_text(block):
-            return None
-    return tuple(called)
+        if block["type"] != "tool_use":
+            if not _is_text(block):
+                return _UNKNOWN
+            continue
+        call_id, arguments = block["id"], block["input"]
+        if len(block) != 4 or call_id in seen or not _is_id(call_id) or not _is_name(block["name"]):
+            return _UNKNOWN
+        if type(block) is not dict or type(arguments) is not dict or not _is_flat(arguments):
+            return _UNKNOWN
+        seen.add(call_id)
+        called.append(call_id)
+    return called
 
 
-def _is_flat(arguments: Any) -> bool:
-    """An object of plain text, numbers and nothing nested; deeper ones are left to the rules."""
-    if type(arguments) is not dict:
-        return False
+def _is_flat(arguments: dict[str, Any]) -> bool:
+    """Plain text, numbers and nothing nested; deeper arguments are left to the rules."""
     for key, value in arguments.items():
         if not (key.isascii() or clean(key) is key):
             return False
         if type(value) is str:
-            if len(value) > TEXT_LENGTH_MAX or not (value.isascii() or clean(value) is value):
+            if not (value.isascii() or clean(value) is value):
                 return False
         elif value is not None and type(value) not in (bool, int, float):
             return False
@@ -150,29 +167,34 @@ def _is_flat(arguments: Any) -> bool:
 # --- OpenAI Chat Completions -----------------------------------------------------------------------------------
 
 
-def openai_chat(messages: Sequence[Any]) -> bool:
+_CHAT_ROLES = ("user", "assistant", "system")
+
+
+def _openai_chat(messages: Sequence[Any]) -> bool:
     seen: set[str] = set()
     waiting: list[str] = []
     for message in messages:
-        if type(message) is not dict or not _is_short(message.get("content")):
+        content = message["content"]
+        if (
+            type(content) is not str
+            or not (content.isascii() or clean(content) is content)
+            or len(content) > TEXT_LENGTH_MAX
+        ):
             return False
-        size, role = len(message), message.get("role")
+        if type(message) is not dict:
+            return False
+        size, role = len(message), message["role"]
         if role == "tool":
-            if size != 3 or not waiting or message.get("tool_call_id") != waiting.pop():
-                return False
-        elif waiting or size > 3:
-            return False
-        elif size == 3:
-            if role != "assistant" or not _chat_calls(message.get("tool_calls"), seen, waiting):
-                return False
-        elif role not in ("user", "assistant", "system"):
+            sound = size == 3 and bool(waiting) and message["tool_call_id"] == waiting.pop()
+        elif size == 2:
+            sound = not waiting and role in _CHAT_ROLES
+        else:
+            sound = (
+                size == 3 and not waiting and role == "assistant" and _chat_calls(message["tool_calls"], seen, waiting)
+            )
+        if not sound:
             return False
     return not waiting and bool(messages)
-
-
-def _is_short(text: Any) -> bool:
-    """Text that may be empty, without a lone surrogate, and not too long."""
-    return type(text) is str and (text.isascii() or clean(text) is text) and len(text) <= TEXT_LENGTH_MAX
 
 
 def _chat_calls(calls: Any, seen: set[str], waiting: list[str]) -> bool:
@@ -180,26 +202,22 @@ def _chat_calls(calls: Any, seen: set[str], waiting: list[str]) -> bool:
     if type(calls) is not list or not calls:
         return False
     for call in reversed(calls):
-        if type(call) is not dict or len(call) != 3 or call.get("type") != "function":
+        call_id, function = call["id"], call["function"]
+        if len(call) != 3 or call["type"] != "function" or len(function) != 2 or type(function) is not dict:
             return False
-        name, function = call.get("id"), call.get("function")
         if (
-            type(name) is not str
-            or name in seen
-            or not _is_id(name)
-            or type(function) is not dict
-            or len(function) != 2
+            call_id in seen
+            or not _is_id(call_id)
+            or not _is_name(function["name"])
+            or not _is_object(function["arguments"])
         ):
             return False
-        tool, arguments = function.get("name"), function.get("arguments")
-        if type(tool) is not str or not _is_name(tool) or not _is_object_text(arguments):
-            return False
-        seen.add(name)
-        waiting.append(name)
+        seen.add(call_id)
+        waiting.append(call_id)
     return True
 
 
-def _is_object_text(arguments: Any) -> bool:
+def _is_object(arguments: Any) -> bool:
     return type(arguments) is str and len(arguments) <= TEXT_LENGTH_MAX and parse_object(arguments) is not None
 
 
@@ -208,47 +226,31 @@ def _is_object_text(arguments: Any) -> bool:
 _MESSAGE_PARTS = {"user": "input_text", "assistant": "output_text"}
 
 
-def openai_responses(items: Sequence[Any]) -> bool:
+def _openai_responses(items: Sequence[Any]) -> bool:
     called: set[str] = set()
     waiting: set[str] = set()
     for item in items:
-        if type(item) is not dict:
-            return False
-        kind = item.get("type")
+        kind = item["type"]
         if kind == "message":
-            if not _is_plain_item(item):
+            content = item["content"]
+            if len(item) != 3 or len(content) != 1 or type(content) is not list or type(item) is not dict:
                 return False
-        elif kind == "function_call":
-            if not _is_plain_call(item) or item["call_id"] in called:
+            part = content[0]
+            if part["type"] != _MESSAGE_PARTS[item["role"]] or len(part) != 2 or not _says(part["text"]):
                 return False
-            called.add(item["call_id"])
-            waiting.add(item["call_id"])
-        elif kind == "function_call_output":
-            call_id = item.get("call_id")
-            if (
-                len(item) != 3
-                or type(call_id) is not str
-                or call_id not in waiting
-                or not _is_short(item.get("output"))
-            ):
-                return False
+            continue
+        call_id = item["call_id"]
+        if kind == "function_call" and call_id not in called and _is_plain_call(item, call_id):
+            called.add(call_id)
+            waiting.add(call_id)
+        elif kind == "function_call_output" and call_id in waiting and len(item) == 3 and _is_short(item["output"]):
             waiting.discard(call_id)
         else:
             return False
     return not waiting
 
 
-def _is_plain_item(item: dict[str, Any]) -> bool:
-    content = item.get("content")
-    if len(item) != 3 or type(content) is not list or len(content) != 1 or type(content[0]) is not dict:
+def _is_plain_call(item: dict[str, Any], call_id: str) -> bool:
+    if len(item) != 4 or type(item) is not dict or not _is_id(call_id) or not _is_name(item["name"]):
         return False
-    part, role = content[0], item.get("role")
-    wanted = _MESSAGE_PARTS.get(role) if type(role) is str else None
-    return wanted is not None and len(part) == 2 and part.get("type") == wanted and _sound(part.get("text"))
-
-
-def _is_plain_call(item: dict[str, Any]) -> bool:
-    call_id, name = item.get("call_id"), item.get("name")
-    if len(item) != 4 or type(call_id) is not str or type(name) is not str:
-        return False
-    return bool(_is_id(call_id)) and bool(_is_name(name)) and _is_object_text(item.get("arguments"))
+    return _is_object(item["arguments"])
