@@ -115,7 +115,7 @@ def _fewest(sizes: list[int], preview: int, limit: int, turn_limit: int) -> int:
     return count
 
 
-@settings(derandomize=True, deadline=None, max_examples=80, database=None)
+@settings(derandomize=True, deadline=None, max_examples=30, database=None)
 @given(sizes=st.lists(st.integers(0, 9_000), min_size=1, max_size=12))
 def test_any_sizes_end_within_both_limits_with_the_fewest_and_largest_spills(sizes):
     fs = _disk()

@@ -50,7 +50,7 @@ def _history(shape: list[int], open_results: int) -> History:
     return tuple(messages)
 
 
-@settings(derandomize=True, deadline=None, max_examples=150, database=None)
+@settings(derandomize=True, deadline=None, max_examples=70, database=None)
 @given(shape=ROUNDS, open_results=st.integers(0, 3), keep=st.integers(0, 400), at_least=st.integers(0, 400))
 def test_recent_is_a_run_of_whole_rounds_for_any_history(shape, open_results, keep, at_least):
     history = _history(shape, open_results)
@@ -62,7 +62,7 @@ def test_recent_is_a_run_of_whole_rounds_for_any_history(shape, open_results, ke
     assert estimate(recent) <= max(keep, at_least)
 
 
-@settings(derandomize=True, deadline=None, max_examples=150, database=None)
+@settings(derandomize=True, deadline=None, max_examples=70, database=None)
 @given(shape=ROUNDS, budget=st.integers(0, 400), dropped=st.integers(0, 20))
 def test_dropping_falls_between_rounds_and_always_goes_on(shape, budget, dropped):
     history = _history(shape, 0)
