@@ -31,15 +31,19 @@ class Plan(msgspec.Struct, frozen=True):
 def plan_changes(
     operations: Iterable[Operation], stores: Mapping[Level, Store], updated: str, source: str, seen: Seen
 ) -> Plan:
-    """Resolve ``operations`` against the stores.  Raises ``MemoryFailed`` when a store cannot be read."""
+    """Resolve ``operations`` against the stores.  Raises ``MemoryFailed`` when a store they need cannot be read:
+    an update of two stores is never made in one of them alone.
+    """
     changes: dict[tuple[str, str], Change] = {}
     refused: list[str] = []
     names: dict[Level, list[str]] = {level: store.slugs() for level, store in stores.items()}
     for operation in operations:
         store = stores.get(operation.level)
         if store is None:
-            refused.append(_sentence(operation, "its store cannot be reached"))
-            continue
+            raise MemoryFailed(
+                f"the turn changes the {operation.level} memory, which cannot be reached",
+                still_true="Nothing of the turn was applied to either store",
+            )
         outcome = _one(operation, store, names[operation.level], updated, source, seen)
         if isinstance(outcome, str):
             refused.append(_sentence(operation, outcome))

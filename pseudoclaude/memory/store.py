@@ -87,9 +87,12 @@ class Store:
 
     def notes(self) -> tuple[list[Note], list[str]]:
         """All notes that can be read, by name, and a sentence for each that cannot."""
+        return self._read_each(self.slugs())
+
+    def _read_each(self, slugs: list[str]) -> tuple[list[Note], list[str]]:
         found: list[Note] = []
         problems: list[str] = []
-        for slug in self.slugs():
+        for slug in slugs:
             try:
                 data = self.read(slug)
             except MemoryFailed as error:
@@ -183,17 +186,14 @@ class Store:
 
     def add_missing_lines(self) -> list[str]:
         """Give every note a line.  Returns a sentence when there was something to do, and one for lines without a note."""
-        notes, problems = self.notes()
         text = self.index_text()
         linked = {fold(slug) for slug in linked_slugs(text)}
-        unlisted = [note for note in notes if fold(note.slug) not in linked]
-        if unlisted:
-            for note in unlisted:
+        notes, problems = self._read_each([slug for slug in self.slugs() if fold(slug) not in linked])
+        if notes:
+            for note in notes:
                 text = put_line(text, note.slug, note_line(note.slug, note.name, note.description))
             self.put_index(text)
-            problems.append(
-                f"{self._path(INDEX_NAME)} had no line for {listing([note.slug for note in unlisted])}; added"
-            )
+            problems.append(f"{self._path(INDEX_NAME)} had no line for {listing([note.slug for note in notes])}; added")
         dangling = self.dangling(text)
         if dangling:
             problems.append(
