@@ -41,10 +41,14 @@ class Disk(msgspec.Struct, frozen=True):
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """What an ``issue`` or ``ack`` speaks of: the ``step``-th change of the history of the session in ``folder``."""
+    """What an ``issue`` or ``ack`` speaks of: the ``step``-th change of the history of the session in ``folder``.
+
+    ``durable``: the product promised that it survives a power loss; otherwise only that it survives the death of the process.
+    """
 
     folder: str
     step: int
+    durable: bool = True
 
 
 class Op(msgspec.Struct, frozen=True):
@@ -92,6 +96,8 @@ class Recording(msgspec.Struct, frozen=True):
     originals: Mapping[str, str] = {}
     """SHA-256 of each full tool output -> the text, for results that may have been spilled."""
     facts: Mapping[str, int] = {}
+    violations: tuple[str, ...] = ()
+    """What the provider would have refused in the requests of the run itself."""
 
 
 Fill = Literal["nul", "stale", "old"]
@@ -118,6 +124,8 @@ class CrashState(msgspec.Struct, frozen=True):
     point: int
     kept: tuple[int, ...] = ()
     tear: Tear | None = None
+    doubled: int | None = None
+    """A rename across folders that left the file under both names."""
 
 
 class SpillSeen(msgspec.Struct, frozen=True):
@@ -144,22 +152,24 @@ class Loaded(msgspec.Struct, frozen=True):
 
 
 class Recovered(msgspec.Struct, frozen=True):
-    """The real product, run on one crash state.
+    """The real product, run on one crash state the way a user would.
 
-    ``loaded``: what a first look gives.  ``reopened``: opened for append and closed again with nothing added; ``untouched`` says that
-    no byte changed meanwhile.  ``usable``: opened, one message (``probe``) appended and acknowledged, closed, loaded again;
-    ``again``: the same a second time.
+    ``loaded``: what a first look gives.  Then, twice, a process opens the session for append, says something (``probes``) and closes:
+    ``reopened`` and ``usable`` are what each of them found when it opened.  ``again`` is a last look.  ``untouched``: opening for append
+    changed no byte of the session.  ``open_files``: descriptors left open.
     """
 
     loaded: Loaded
     reopened: Loaded
     untouched: bool
-    probe: Message
+    probes: tuple[Message, Message]
     usable: Loaded
     again: Loaded
+    open_files: int = 0
 
 
 Outcome = Literal["held", "broken", "not_run"]
+OracleName = Literal["O1", "O2", "O3", "O4", "O5", "O6", "O7", "O9", "O10", "O11"]
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -168,3 +178,20 @@ class Verdict(msgspec.Struct, frozen=True):
     oracle: str
     outcome: Outcome
     message: str = ""
+
+
+def visible(disk: Disk) -> list[tuple[str, bytes | None]]:
+    """Every path a program would see, with the bytes of a file or None for a folder, in a fixed order.  Unlinked inodes do not show."""
+    found: list[tuple[str, bytes | None]] = []
+    waiting = [("", ROOT)]
+    while waiting:
+        path, inode = waiting.pop()
+        names = disk.folders[inode]
+        for name in sorted(names):
+            child = names[name]
+            if child in disk.folders:
+                found.append((f"{path}/{name}", None))
+                waiting.append((f"{path}/{name}", child))
+            else:
+                found.append((f"{path}/{name}", disk.files.get(child, b"")))
+    return found

@@ -113,7 +113,7 @@ class LogWriter:
             n = self._take_n()
             line = encode_message(message, n, self._now(), model=self._new_model(), synced=self._synced_mark())
             self._history.append(message)
-            self._unsaved.append(_Pending(n, line))
+            self._queue(n, line)
             self._flush(sync=self._settings.durability == "always")
 
     def append_replace(self, reason: str, messages: Iterable[Message]) -> None:
@@ -125,7 +125,7 @@ class LogWriter:
             self._written_model = self.model
             line = encode_replace(reason, snapshot, n, self._now(), model=self.model, synced=self._synced_mark())
             self._history = list(snapshot)
-            self._unsaved.append(_Pending(n, line))
+            self._queue(n, line)
             self._flush(sync=self._settings.durability != "off")
 
     def end_turn(self) -> None:
@@ -345,6 +345,9 @@ class LogWriter:
         self._unclear = self._ends_open = False
 
     # --- small -------------------------------------------------------------------------------------------------
+
+    def _queue(self, n: int, line: bytes) -> None:
+        self._unsaved.append(_Pending(n, line))
 
     def _take_n(self) -> int:
         n = self._next_n

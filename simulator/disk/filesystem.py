@@ -261,6 +261,31 @@ class SimFileSystem:
                 file.data[:] = file.synced
                 file.doomed = False
 
+    def peek(self, path: str) -> bytes | None:
+        """The bytes of a file, or None; no call of the product, so neither logged nor failed."""
+        try:
+            file = self._files.get(self._find(path))
+        except OSError:
+            return None
+        return None if file is None else bytes(file.data)
+
+    def files_under(self, path: str) -> list[tuple[str, bytes]]:
+        """Every file below a folder with its bytes, sorted by path; none if the folder is not there."""
+        try:
+            top = self._find(path)
+        except OSError:
+            return []
+        found: list[tuple[str, bytes]] = []
+        waiting = [(path, top)] if top in self._folders else []
+        while waiting:
+            folder, inode = waiting.pop()
+            for name, child in self._folders[inode].items():
+                if child in self._folders:
+                    waiting.append((f"{folder}/{name}", child))
+                else:
+                    found.append((f"{folder}/{name}", bytes(self._files[child].data)))
+        return sorted(found)
+
     @property
     def open_files(self) -> int:
         return len(self._handles)

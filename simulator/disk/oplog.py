@@ -27,8 +27,8 @@ class OpLog:
     def issue(self, folder: str, step: int) -> None:
         self.ops.append(Op("issue", mark=Mark(folder, step)))
 
-    def ack(self, folder: str, step: int) -> None:
-        self.ops.append(Op("ack", mark=Mark(folder, step)))
+    def ack(self, folder: str, step: int, *, durable: bool) -> None:
+        self.ops.append(Op("ack", mark=Mark(folder, step, durable)))
 
 
 def call_site() -> str:

@@ -1,0 +1,44 @@
+"""The seam where a broken variant takes the place of the product's session code.  Nothing else of the product can be swapped."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from pseudoclaude.conversation import Hooks
+from pseudoclaude.messages import Message
+from pseudoclaude.ports import Clock, FileSystem, Ids
+from pseudoclaude.session import LoadResult, SessionWriter, load
+from pseudoclaude.settings import Dangling, Settings
+
+
+class Writer(Protocol):
+    """What the harness uses of a session writer."""
+
+    loaded: LoadResult
+
+    def hooks(self) -> Hooks: ...
+    def append_message(self, message: Message) -> None: ...
+    def end_turn(self) -> None: ...
+    def close(self) -> None: ...
+    def abandon(self) -> None: ...
+
+
+class Product(Protocol):
+    """The session code under test."""
+
+    def open(
+        self, folder: str, *, settings: Settings, fs: FileSystem, clock: Clock, ids: Ids, dangling: Dangling
+    ) -> Writer: ...
+    def load(self, folder: str, *, fs: FileSystem, dangling: Dangling) -> LoadResult: ...
+
+
+class RealProduct:
+    """The product itself."""
+
+    def open(
+        self, folder: str, *, settings: Settings, fs: FileSystem, clock: Clock, ids: Ids, dangling: Dangling
+    ) -> Writer:
+        return SessionWriter.open(folder, settings=settings, fs=fs, clock=clock, ids=ids, dangling=dangling)
+
+    def load(self, folder: str, *, fs: FileSystem, dangling: Dangling) -> LoadResult:
+        return load(folder, fs=fs, dangling=dangling)

@@ -1,0 +1,203 @@
+"""Record: run the real product once through the scenario's steps, and keep everything that happened.
+
+Every change of a history goes through a hook that writes ``issue`` into the log of calls, lets the product write, and then writes ``ack``
+if the product returned.  What was promised follows from the durability: with ``always`` each change that returned survives a power loss;
+with ``batch`` each after ``end_turn``, a replace or ``close``; with ``off`` none, though all survive the death of the process.
+
+A failure that the scenario expects (``fails: CONTEXT``) is part of the run; any other exception of the product is a finding of the run itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+from pseudoclaude.compact import Runtime
+from pseudoclaude.conversation import Conversation, Hooks
+from pseudoclaude.errors import NotDurable, PseudoClaudeError, SessionError
+from pseudoclaude.messages import History, Message
+from pseudoclaude.prompt import system_prompt
+from pseudoclaude.runner import Compacted, Runner
+from simulator.planted import product_of
+from simulator.product import Product, Writer
+from simulator.scenario import CompactStep, NewSessionStep, RestartStep, Scenario, Step, UserStep
+from simulator.values import Recording, SessionRecord
+from simulator.world import World
+
+
+class RunBroken(Exception):
+    """The run itself went against the scenario: an error nobody expected, or an expected one that did not come."""
+
+
+class Observed:
+    """The histories of one session as they came to be, and the marks in the log of calls."""
+
+    def __init__(self, world: World, folder: str) -> None:
+        self.folder = folder
+        self.histories: list[History] = [()]
+        self.replaces: set[int] = set()
+        self._log = world.log
+
+    def resumed(self, messages: History) -> None:
+        """A process began with ``messages``; where repair changed them, that is a change which the next append makes durable."""
+        if messages != self.histories[-1]:
+            self.replaces.add(self._issue(messages))
+
+    def hooks(self, writer: Writer, durability: str) -> Hooks:
+        inner = writer.hooks()
+
+        def on_append(message: Message) -> None:
+            step = self._issue((*self.histories[-1], message))
+            if inner.on_append is not None:
+                inner.on_append(message)
+            self._log.ack(self.folder, step, durable=durability == "always")
+
+        def on_replace(reason: str, messages: History) -> None:
+            step = self._issue(messages)
+            self.replaces.add(step)
+            if inner.on_replace is not None:
+                inner.on_replace(reason, messages)  # type: ignore[arg-type]
+            self._log.ack(self.folder, step, durable=durability != "off")
+
+        return Hooks(on_append, on_replace)
+
+    def turn_ended(self, durability: str) -> None:
+        self._log.ack(self.folder, len(self.histories) - 1, durable=durability != "off")
+
+    def record(self) -> SessionRecord:
+        return SessionRecord(self.folder, tuple(self.histories), frozenset(self.replaces))
+
+    def _issue(self, history: History) -> int:
+        self.histories.append(history)
+        step = len(self.histories) - 1
+        self._log.issue(self.folder, step)
+        return step
+
+
+class Process:
+    """One process of the product: a writer, a conversation, a runner."""
+
+    def __init__(self, world: World, scenario: Scenario, product: Product, observed: Observed, dangling: str) -> None:
+        settings = scenario.settings
+        self._observed = observed
+        self._durability = settings.durability
+        self.writer = product.open(
+            observed.folder,
+            settings=settings,
+            fs=world.fs,
+            clock=world.clock,
+            ids=world.ids,
+            dangling="answer" if dangling == "answer" else "trim",
+        )
+        observed.resumed(self.writer.loaded.messages)
+        hooks = observed.hooks(self.writer, settings.durability)
+        self.conversation = Conversation(self.writer.loaded.messages, hooks)
+        self.runtime = Runtime(fs=world.fs, session_folder=observed.folder, settings=settings)
+        self.runner = Runner(
+            provider=world.provider,
+            conversation=self.conversation,
+            runtime=self.runtime,
+            tools=world.tools,
+            settings=settings,
+            system=system_prompt(),
+            allow=lambda _tool, _arguments: True,
+            end_turn=self.end_turn,
+        )
+
+    def end_turn(self) -> None:
+        self.writer.end_turn()
+        self._observed.turn_ended(self._durability)
+
+    def close(self) -> None:
+        self.writer.close()
+        self._observed.turn_ended(self._durability)
+
+
+class Recorder:
+    """Runs the steps.  ``facts`` are numbers of the run itself, for ``expect.facts``."""
+
+    def __init__(self, scenario: Scenario, seed: int, variant: str) -> None:
+        self.scenario = scenario
+        self.seed = seed
+        self.variant = variant
+        self.world = World(scenario, seed)
+        self.product = product_of(variant)
+        self.sessions: list[Observed] = []
+        self.facts: dict[str, int] = {"turns": 0, "offloaded": 0, "compactions": 0, "failed_steps": 0, "restarts": 0}
+
+    def run(self) -> Recording:
+        process = self._start("answer")
+        for index, step in enumerate(self.scenario.steps):
+            process = self._step(process, step, index)
+        self._close(process)
+        world = self.world
+        return Recording(
+            scenario=self.scenario.id,
+            content_hash=self.scenario.content_hash,
+            seed=self.seed,
+            variant=self.variant,
+            base=world.base,
+            ops=tuple(world.log.ops),
+            sessions=tuple(observed.record() for observed in self.sessions),
+            dialect=self.scenario.settings.dialect,
+            durability=self.scenario.settings.durability,
+            originals={hashlib.sha256(text.encode()).hexdigest(): text for text in world.outputs},
+            facts=self.facts
+            | {"requests": world.provider.requests, "syncs": _count(world, "fsync"), "writes": _count(world, "write")},
+            violations=tuple(world.provider.violations),
+        )
+
+    def _start(self, dangling: str, observed: Observed | None = None) -> Process:
+        if observed is None:
+            observed = Observed(self.world, self.world.session_folder())
+            self.sessions.append(observed)
+        return Process(self.world, self.scenario, self.product, observed, dangling)
+
+    def _step(self, process: Process, step: Step, index: int) -> Process:
+        if isinstance(step, RestartStep):
+            return self._restart(process, step)
+        if isinstance(step, NewSessionStep):
+            self._close(process)
+            return self._start("answer")
+        try:
+            self._act(process, step)
+        except PseudoClaudeError as error:
+            name = type(error).__name__
+            if step.fails != name:
+                raise RunBroken(f"step {index} raised {name}: {error}") from error
+            self.facts["failed_steps"] += 1
+        else:
+            if step.fails:
+                raise RunBroken(f"step {index} should fail with {step.fails} and did not")
+        return process
+
+    def _act(self, process: Process, step: UserStep | CompactStep) -> None:
+        events = process.runner.turn(step.user) if isinstance(step, UserStep) else process.runner.compact(step.compact)
+        for event in events:
+            if isinstance(event, Compacted):
+                self.facts["offloaded"] += event.output.offloaded_count
+                self.facts["compactions"] += event.output.triggered_layer2
+        self.facts["turns"] += isinstance(step, UserStep)
+
+    def _restart(self, process: Process, step: RestartStep) -> Process:
+        self.facts["restarts"] += 1
+        if step.restart.kill:
+            self.world.fs.kill()
+        else:
+            self._close(process)
+        return self._start(step.restart.dangling, self.sessions[-1])
+
+    def _close(self, process: Process) -> None:
+        """Close; where the disk still fails, the process ends without having saved everything, and nothing was acknowledged."""
+        try:
+            process.close()
+        except (NotDurable, SessionError):
+            process.writer.abandon()
+
+
+def record(scenario: Scenario, *, seed: int = 0, variant: str = "product") -> Recording:
+    """Run ``scenario`` once.  Raises ``RunBroken``, ``ScenarioError`` and what a broken harness raises."""
+    return Recorder(scenario, seed, variant).run()
+
+
+def _count(world: World, kind: str) -> int:
+    return sum(1 for op in world.log.ops if op.kind == kind)

@@ -1,0 +1,111 @@
+"""Recover: run the real product on one crash state, the way a user would, and write down what it did.
+
+For every session the recording knows: look at it (``load``), open it for append, say something, close, and do it once more - two widely used
+agents lose the whole history only at the second resume.  Nothing is judged here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import posixpath
+from collections.abc import Callable
+
+from pseudoclaude.messages import History, Message
+from pseudoclaude.session import LoadResult
+from pseudoclaude.session.loader import LOCK_NAME
+from pseudoclaude.settings import Settings
+from simulator.disk import OpLog, SimFileSystem
+from simulator.product import Product
+from simulator.values import Disk, Loaded, Recovered, SpillSeen
+from simulator.world import SimClock, SimIds, protocol_violations
+
+PROBES = (Message("user", "Are you still there? ✓"), Message("user", "And now, after one more restart?"))
+NEXT = Message("user", "Go on.")
+
+
+class Recoverer:
+    """Recovers many disks of one recording.  Protocol checks of histories it has seen are not made twice."""
+
+    def __init__(self, product: Product, settings: Settings) -> None:
+        self._product = product
+        self._settings = settings
+        self._clock = SimClock()
+        self._ids = SimIds(0)
+        self._checked: dict[int, list[tuple[History, tuple[str, ...]]]] = {}
+
+    def recover(self, disk: Disk, folder: str, log: OpLog | None = None) -> Recovered:
+        """What the product does with ``disk``.  ``log`` records the calls of the first opening and append, for a second crash."""
+        fs = SimFileSystem(disk)
+        loaded = self._look(folder, lambda: self._product.load(folder, fs=fs, dangling="trim"), fs)
+        fs.log = log
+        reopened, untouched = self._live(folder, fs, PROBES[0], log)
+        fs.log = None
+        usable, still_untouched = self._live(folder, fs, PROBES[1], None)
+        again = self._look(folder, lambda: self._product.load(folder, fs=fs, dangling="trim"), fs)
+        return Recovered(loaded, reopened, untouched and still_untouched, PROBES, usable, again, fs.open_files)
+
+    def _live(self, folder: str, fs: SimFileSystem, probe: Message, log: OpLog | None) -> tuple[Loaded, bool]:
+        """One process: open, append ``probe``, close.  What it loaded, and whether opening left every byte alone."""
+        untouched = True
+
+        def open_and_append() -> LoadResult:
+            nonlocal untouched
+            before = _session_bytes(fs, folder)
+            writer = self._product.open(
+                folder, settings=self._settings, fs=fs, clock=self._clock, ids=self._ids, dangling="trim"
+            )
+            try:
+                untouched = _session_bytes(fs, folder) == before
+                if log is not None:
+                    log.issue(folder, 1)
+                writer.append_message(probe)
+                if log is not None:
+                    log.ack(folder, 1, durable=self._settings.durability == "always")
+                writer.close()
+            except BaseException:
+                writer.abandon()
+                raise
+            return writer.loaded
+
+        return self._look(folder, open_and_append, fs), untouched
+
+    def _look(self, folder: str, load: Callable[[], LoadResult], fs: SimFileSystem) -> Loaded:
+        try:
+            result = load()
+        except Exception as error:  # noqa: BLE001
+            # Whatever the product raises here is evidence for O1; the oracle judges it.
+            return Loaded(folder, raised=f"{type(error).__name__}: {error}")
+        return Loaded(
+            folder,
+            state=result.state,
+            messages=result.messages,
+            truncated=tuple(call.id for call in result.truncated),
+            findings=tuple(f"{finding.kind}@{finding.offset}+{finding.length}" for finding in result.findings),
+            spills=_spills(folder, result.messages, fs),
+            violations=self._violations(result.messages),
+        )
+
+    def _violations(self, messages: History) -> tuple[str, ...]:
+        known = self._checked.setdefault(len(messages), [])
+        for history, found in known:
+            if history == messages:
+                return found
+        found = tuple(protocol_violations(self._settings.dialect, (*messages, NEXT)))
+        known.append((messages, found))
+        return found
+
+
+def _session_bytes(fs: SimFileSystem, folder: str) -> list[tuple[str, bytes]]:
+    """Every file of the session but the lock, whose text may change at each opening."""
+    return [(path, data) for path, data in fs.files_under(folder) if posixpath.basename(path) != LOCK_NAME]
+
+
+def _spills(folder: str, messages: History, fs: SimFileSystem) -> tuple[SpillSeen, ...]:
+    seen = []
+    for message in messages:
+        spill = message.tool_result.spill if message.tool_result is not None else None
+        if spill is not None:
+            data = fs.peek(posixpath.join(folder, spill.path))
+            digest = "" if data is None else hashlib.sha256(data).hexdigest()
+            seen.append(SpillSeen(spill.path, spill.bytes, spill.sha256, -1 if data is None else len(data), digest))
+    return tuple(seen)

@@ -1,0 +1,230 @@
+"""Scenario: what one run does, which faults it meets, and what is expected.  A YAML file, decoded strictly.
+
+Every mistake in a file is one line that names the file and the path in it; nothing is guessed.  The id of a scenario is ``suite/stem``:
+the folder and the file name.  ``schema()`` is the JSON Schema that ``pseudosim schema`` prints for editors.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import yaml
+
+from pseudoclaude.settings import Settings
+from simulator.disk.faults import DiskFault
+from simulator.replies.script import ProviderSpec
+from simulator.values import OracleName
+
+DEFAULT_SUITES = "scenarios"
+
+
+class ScenarioError(Exception):
+    """A scenario that cannot be used: which file, where in it, and why."""
+
+
+class ToolText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A tool that always gives back ``text``, ``repeat`` times.  ``raises``: it fails with that message instead."""
+
+    text: str = ""
+    repeat: int = 1
+    is_error: bool = False
+    raises: str = ""
+
+    def __post_init__(self) -> None:
+        if self.repeat < 0:
+            raise ValueError(f"repeat is {self.repeat}; it cannot be negative")
+
+
+class UserStep(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The user says something, and the turn runs to its end (or to the error in ``fails``)."""
+
+    user: str
+    fails: str = ""
+
+
+class CompactStep(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The user asks for compaction, with ``compact`` as instructions (may be empty)."""
+
+    compact: str
+    fails: str = ""
+
+
+class Restart(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How the process ends before the next one starts: ``kill`` closes nothing."""
+
+    kill: bool = False
+    dangling: Literal["trim", "answer"] = "answer"
+
+
+class RestartStep(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The process ends and a new one resumes the session."""
+
+    restart: Restart
+
+
+class NewSession(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A new session beside the old one."""
+
+    name: str = ""
+
+
+class NewSessionStep(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    new_session: NewSession
+
+
+Step = UserStep | CompactStep | RestartStep | NewSessionStep
+_STEP_KEYS: dict[str, type[Step]] = {
+    "user": UserStep,
+    "compact": CompactStep,
+    "restart": RestartStep,
+    "new_session": NewSessionStep,
+}
+
+
+class Crash(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which crashes to try.  ``during``: at every point of the run, or only inside replaces (their writes and syncs).
+
+    ``again``: on every disk the product is also crashed during its recovery and the append after it, at every point.
+    """
+
+    models: tuple[Literal["kill", "posix-min"], ...] = ("kill", "posix-min")
+    during: Literal["all", "replace"] = "all"
+    again: bool = False
+
+
+class Faults(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What goes wrong.  ``disk`` faults hit the run itself; ``crash`` says where it is cut afterwards."""
+
+    crash: Crash | None = None
+    disk: tuple[DiskFault, ...] = ()
+
+
+class Expect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """``oracles``: all that apply, or a list.  ``facts``: numbers the run itself must show."""
+
+    oracles: Literal["all"] | tuple[OracleName, ...] = "all"
+    facts: dict[str, int] = {}
+
+
+class Scenario(msgspec.Struct, frozen=True):
+    """One scenario.  ``id`` is ``suite/stem``; ``content_hash`` the first 8 hex digits of the file's SHA-256; ``folder`` where relative
+    file names in it start."""
+
+    id: str
+    content_hash: str
+    folder: str
+    why: str
+    settings: Settings
+    tools: dict[str, ToolText]
+    provider: ProviderSpec
+    steps: tuple[Step, ...]
+    faults: Faults
+    expect: Expect
+
+
+class _Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    why: str
+    provider: ProviderSpec
+    steps: tuple[dict[str, Any], ...]
+    settings: Settings = Settings()
+    tools: dict[str, ToolText] = {}
+    faults: Faults = Faults(crash=Crash())
+    expect: Expect = Expect()
+
+
+def load_scenario(path: str | Path) -> Scenario:
+    """Read one scenario file.  Raises ``ScenarioError``, one line that says where the mistake is."""
+    file = Path(path)
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        raise ScenarioError(f"{file}: cannot be read: {error.strerror or error}") from error
+    try:
+        document = msgspec.convert(_yaml(data), _Document)
+        steps = tuple(_step(step, index) for index, step in enumerate(document.steps))
+        if not steps:
+            raise ScenarioError("a scenario needs at least one step - at `$.steps`")
+    except (yaml.YAMLError, msgspec.ValidationError, ScenarioError, ValueError) as error:
+        raise ScenarioError(f"{file}: {_one_line(error)}") from error
+    return Scenario(
+        id=f"{file.resolve().parent.name}/{file.stem}",
+        content_hash=hashlib.sha256(data).hexdigest()[:8],
+        folder=str(file.resolve().parent),
+        why=document.why,
+        settings=document.settings,
+        tools=document.tools,
+        provider=document.provider,
+        steps=steps,
+        faults=document.faults,
+        expect=document.expect,
+    )
+
+
+def find_scenarios(paths: tuple[str, ...]) -> list[Path]:
+    """All scenario files under ``paths`` (files or folders), sorted.  Raises ``ScenarioError`` for a path that holds none."""
+    found: dict[Path, None] = {}
+    for name in paths:
+        path = Path(name)
+        if path.is_dir():
+            files = sorted(p for p in path.rglob("*.yaml") if p.parent.name != "recordings")
+        elif path.exists():
+            files = [path]
+        else:
+            raise ScenarioError(f"{name}: no such file or folder")
+        if not files:
+            raise ScenarioError(f"{name}: holds no scenario (*.yaml)")
+        found.update(dict.fromkeys(files))
+    return list(found)
+
+
+def schema() -> dict[str, Any]:
+    """JSON Schema of a scenario file."""
+    document = msgspec.json.schema(_Document)
+    steps = msgspec.json.schema(tuple[Step, ...])
+    document["$defs"].update(steps.get("$defs", {}))
+    document["$defs"]["_Document"]["properties"]["steps"] = {"type": "array", "items": steps["items"]}
+    return document
+
+
+def _yaml(data: bytes) -> Any:
+    return yaml.load(data, Loader=_StrictLoader)
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """YAML without its surprise of keeping the last of two equal keys."""
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Any, Any]:
+        seen: set[Any] = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if key in seen:
+                raise yaml.constructor.ConstructorError(
+                    None, None, f"the key {key!r} stands twice", key_node.start_mark
+                )
+            seen.add(key)
+        return dict(super().construct_mapping(node, deep))
+
+
+def _step(value: dict[str, Any], index: int) -> Step:
+    keys = [key for key in value if key in _STEP_KEYS]
+    if len(keys) != 1:
+        known = ", ".join(_STEP_KEYS)
+        raise ScenarioError(
+            f"a step has exactly one of {known}; this one has {', '.join(map(str, value)) or 'none'} - at `$.steps[{index}]`"
+        )
+    if keys[0] == "compact" and value["compact"] is None:
+        value = {**value, "compact": ""}
+    try:
+        return msgspec.convert(value, _STEP_KEYS[keys[0]])
+    except msgspec.ValidationError as error:
+        raise ScenarioError(str(error).replace("`$", f"`$.steps[{index}]")) from error
+
+
+def _one_line(error: Exception) -> str:
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
+        mark = error.problem_mark
+        return f"not YAML: {error.problem} - at line {mark.line + 1}, column {mark.column + 1}"
+    return " ".join(str(error).split())

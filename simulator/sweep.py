@@ -1,0 +1,295 @@
+"""Sweep: a recording -> every crash state -> recover -> judge -> one result a scenario.
+
+States that leave the same visible disk are recovered once.  What the disk alone decides is judged once; what depends on the crash point is
+judged again for every pair (acknowledged, issued) that no earlier pair of the same disk covers.  So ``checks`` counts verdicts really given.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+
+import msgspec
+
+from simulator.crash import BLOCK_BYTES, Bounds, DiskBuilder, Model, crash_states
+from simulator.disk import OpLog
+from simulator.oracles import BOUND_ORACLES, DISK_ORACLES, Evidence, applicable, judge
+from simulator.product import Product
+from simulator.recover import Recoverer
+from simulator.scenario import Crash, Scenario
+from simulator.token import encode_state, token_of
+from simulator.values import CrashState, Disk, Op, OracleName, Recording, Recovered, SessionRecord, visible
+
+FAILURES_KEPT = 200
+"""Failures whose token is kept, a scenario; all are counted."""
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """One broken verdict: how to see it again, and which lines of the product were in flight."""
+
+    token: str
+    oracle: str
+    model: str
+    message: str
+    call_sites: tuple[str, ...]
+
+
+class Tally(msgspec.Struct):
+    """Verdicts of one oracle."""
+
+    held: int = 0
+    broken: int = 0
+    not_run: int = 0
+
+
+class SweepResult(msgspec.Struct):
+    """Everything one sweep of one scenario found.  ``model_states`` counts states by model."""
+
+    states: int = 0
+    trees: int = 0
+    checks: int = 0
+    deep_checks: int = 0
+    oracles: dict[str, Tally] = {}
+    failures: list[Failure] = []
+    broken: int = 0
+    mixtures: int = 0
+    lost: int = 0
+    model_states: dict[str, int] = {}
+    bounds: Bounds = msgspec.field(default_factory=Bounds)
+
+
+class _Seen(msgspec.Struct):
+    recovered: Recovered
+    bounds: list[tuple[int, int]]
+
+
+class Sweep:
+    """Sweeps one recording; ``run`` may be called for several models."""
+
+    def __init__(self, recording: Recording, product: Product, scenario: Scenario, *, every_byte: bool = False) -> None:
+        self.result = SweepResult(oracles={}, failures=[], model_states={})
+        self._recording = recording
+        self._recoverer = Recoverer(product, scenario.settings)
+        self._scenario = scenario
+        self._every_byte = every_byte
+        self._builder = DiskBuilder(recording)
+        self._seen: dict[tuple[bytes, str], _Seen] = {}
+        self._second: dict[tuple[bytes, str], None] = {}
+        self._trees: set[bytes] = set()
+        self._applicable = {session.folder: applicable(recording, session) for session in recording.sessions}
+
+    def run(self, crash: Crash) -> SweepResult:
+        """Every crash of every model the scenario asks for."""
+        wanted = self._scenario.expect.oracles
+        if wanted != "all":
+            self._applicable = {folder: names & set(wanted) for folder, names in self._applicable.items()}
+        for model in crash.models:
+            points = _replace_points(self._recording) if crash.during == "replace" else None
+            for state in crash_states(self._recording, model, every_byte=self._every_byte, bounds=self.result.bounds):
+                if points is None or state.point in points:
+                    self._state(state, crash)
+        self.result.trees = len(self._trees)
+        for names in self._applicable.values():
+            for name in names:
+                tally = self.result.oracles.setdefault(name, Tally())
+                if not tally.held and not tally.broken:
+                    tally.not_run += 1
+        return self.result
+
+    def _state(self, state: CrashState, crash: Crash) -> None:
+        self.result.states += 1
+        self.result.model_states[state.model] = self.result.model_states.get(state.model, 0) + 1
+        disk = self._builder.build(state)
+        tree = tree_digest(disk)
+        self._trees.add(tree)
+        for session in self._recording.sessions:
+            bounds = bounds_at(self._recording.ops, session.folder, state.point, power=state.model != "kill")
+            seen = self._seen.get((tree, session.folder))
+            if seen is None:
+                self._first_time(state, session, disk, tree, bounds)
+                if crash.again:
+                    self._crash_again(state, session, disk)
+            elif not any(acked >= bounds[0] and issued <= bounds[1] for acked, issued in seen.bounds):
+                seen.bounds.append(bounds)
+                self._judge(state, session, seen.recovered, bounds, tuple(BOUND_ORACLES))
+
+    def _first_time(
+        self, state: CrashState, session: SessionRecord, disk: Disk, tree: bytes, bounds: tuple[int, int]
+    ) -> None:
+        recovered = self._recoverer.recover(disk, session.folder)
+        self.result.deep_checks += 1
+        self._seen[(tree, session.folder)] = _Seen(recovered, [bounds])
+        self._judge(state, session, recovered, bounds, (*BOUND_ORACLES, *DISK_ORACLES))
+
+    def _judge(
+        self,
+        state: CrashState,
+        session: SessionRecord,
+        recovered: Recovered,
+        bounds: tuple[int, int],
+        names: Iterable[OracleName],
+    ) -> None:
+        case = Evidence(self._recording, session, recovered, *bounds)
+        failed: list[tuple[OracleName, str]] = []
+        for name in names:
+            if name not in self._applicable[session.folder]:
+                continue
+            verdict = judge(name, case)
+            self._count(name, verdict.outcome == "broken")
+            if verdict.outcome == "broken":
+                failed.append((name, verdict.message))
+        if failed:
+            self.result.mixtures += any(name in ("O5", "O6") for name, _ in failed)
+            self.result.lost += any(name == "O3" for name, _ in failed)
+            self._fail(token_of(self._recording, state), state, failed, self._recording.ops)
+
+    def _count(self, name: str, broken: bool) -> None:
+        tally = self.result.oracles.setdefault(name, Tally())
+        self.result.checks += 1
+        if broken:
+            tally.broken += 1
+        else:
+            tally.held += 1
+
+    def _fail(self, token: str, state: CrashState, failed: list[tuple[OracleName, str]], ops: tuple[Op, ...]) -> None:
+        self.result.broken += len(failed)
+        for name, message in failed:
+            if len(self.result.failures) < FAILURES_KEPT:
+                self.result.failures.append(Failure(token, name, state.model, message, in_flight(ops, state)))
+
+    # --- a crash of the recovery -------------------------------------------------------------------------------
+
+    def _crash_again(self, state: CrashState, session: SessionRecord, disk: Disk) -> None:
+        """Crash the recovery from ``disk`` at every point, and recover again (O10).
+
+        After a kill the machine goes on: what was pending is visible and still not durable.  After a power cut the disk is all there is.
+        """
+        second = second_recording(self._recording, state, session, disk, self._recoverer)
+        if second is None:
+            return
+        recording, first_point = second
+        builder = DiskBuilder(recording)
+        for later in crash_states(recording, state.model, first_point=first_point, bounds=self.result.bounds):  # type: ignore[arg-type]
+            self._judge_again(state, later, recording, builder)
+        if state.model == "kill":
+            for later in crash_states(recording, "posix-min", first_point=first_point, bounds=self.result.bounds):
+                self._judge_again(state, later, recording, builder)
+
+    def _judge_again(self, state: CrashState, later: CrashState, recording: Recording, builder: DiskBuilder) -> None:
+        self.result.states += 1
+        self.result.model_states["again"] = self.result.model_states.get("again", 0) + 1
+        disk = builder.build(later)
+        tree = tree_digest(disk)
+        session = recording.sessions[0]
+        bounds = bounds_at(recording.ops, session.folder, later.point, power=later.model != "kill")
+        key = (tree, f"{session.folder}:{len(session.histories[0])}:{bounds}")
+        self._trees.add(tree)
+        if key in self._second:
+            return
+        self._second[key] = None
+        recovered = self._recoverer.recover(disk, session.folder)
+        self.result.deep_checks += 1
+        case = Evidence(recording, session, recovered, *bounds)
+        failed = [(name, judge(name, case).message) for name in ("O1", "O2", "O3", "O5", "O11")]
+        broken = [(name, message) for name, message in failed if message]
+        self._count("O10", bool(broken))
+        if broken:
+            token = f"{token_of(self._recording, state)}+{encode_state(recording.ops, later)}"
+            told = [("O10", f"after a crash of the recovery, {name}: {message}") for name, message in broken[:1]]
+            self._fail(token, later, told, recording.ops)  # type: ignore[arg-type]
+
+
+def second_recording(
+    recording: Recording, state: CrashState, session: SessionRecord, disk: Disk, recoverer: Recoverer
+) -> tuple[Recording, int] | None:
+    """The run that recovers from ``disk`` and appends one message, as a recording of its own, and the point where it begins."""
+    log = OpLog()
+    found = recoverer.recover(disk, session.folder, log)
+    if found.loaded.raised or found.reopened.raised:
+        return None
+    before: tuple[Op, ...] = ()
+    base = disk
+    if state.model == "kill":
+        before = tuple(_as_it_happened(recording.ops, state))
+        base = recording.base
+    histories = (found.loaded.messages, (*found.loaded.messages, found.probes[0]))
+    second = SessionRecord(session.folder, histories, frozenset())
+    return (
+        msgspec.structs.replace(recording, base=base, ops=(*before, *log.ops), sessions=(second,)),
+        len(before),
+    )
+
+
+def _as_it_happened(ops: tuple[Op, ...], state: CrashState) -> Iterator[Op]:
+    """The calls up to a kill, the interrupted write as far as it got.  Marks of the first run are left out."""
+    for index in range(state.point):
+        if ops[index].kind not in ("issue", "ack"):
+            yield ops[index]
+    if state.point < len(ops) and state.point in state.kept:
+        op = ops[state.point]
+        if state.tear is not None:
+            op = msgspec.structs.replace(op, data=op.data[: state.tear.kept])
+        yield op
+
+
+# --- small -----------------------------------------------------------------------------------------------------
+
+
+def bounds_at(ops: tuple[Op, ...], folder: str, point: int, *, power: bool) -> tuple[int, int]:
+    """``(acknowledged, issued)``: the last step promised before ``point``, and the last one begun."""
+    acked = issued = 0
+    for op in ops[:point]:
+        mark = op.mark
+        if mark is None or mark.folder != folder:
+            continue
+        if op.kind == "issue":
+            issued = max(issued, mark.step)
+        elif mark.durable or not power:
+            acked = max(acked, mark.step)
+    return acked, issued
+
+
+def tree_digest(disk: Disk) -> bytes:
+    """16 bytes that stand for everything visible on a disk."""
+    digest = hashlib.blake2b(digest_size=16)
+    for path, data in visible(disk):
+        kind = b"/" if data is None else b"=%d:" % len(data)
+        digest.update(path.encode() + kind)
+        if data:
+            digest.update(data)
+    return digest.digest()
+
+
+def in_flight(ops: tuple[Op, ...], state: CrashState) -> tuple[str, ...]:
+    """The lines of the product whose calls were lost, torn or interrupted, in order."""
+    sites: dict[str, None] = {}
+    kept = set(state.kept)
+    for index in range(min(state.point + 1, len(ops))):
+        op = ops[index]
+        lost = op.kind in ("write", "truncate", "create", "mkdir", "rename", "unlink", "rmdir") and index not in kept
+        torn = state.tear is not None and state.tear.op == index
+        if torn or index == state.point or (lost and index >= state.point - BLOCK_BYTES and _near(index, state)):
+            sites[op.site] = None
+    return tuple(site for site in sites if site)
+
+
+def _near(index: int, state: CrashState) -> bool:
+    return state.model != "kill" and index > max(state.kept, default=-1)
+
+
+def _replace_points(recording: Recording) -> set[int]:
+    """Crash points from the issue of a replace to its acknowledgement."""
+    points: set[int] = set()
+    replaces = {(session.folder, step) for session in recording.sessions for step in session.replaces}
+    inside = False
+    for index, op in enumerate(recording.ops):
+        if op.mark is not None and (op.mark.folder, op.mark.step) in replaces:
+            inside = op.kind == "issue"
+            points.add(index)
+            points.add(index + 1)
+        if inside:
+            points.add(index)
+    return points
+
+
+__all__ = ["Failure", "Model", "Sweep", "SweepResult", "Tally", "bounds_at", "in_flight", "tree_digest"]

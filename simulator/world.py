@@ -1,0 +1,156 @@
+"""World: one scenario and one seed -> everything outside the product, deterministic: disk, clock, ids, model, tools, background work."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pseudoclaude.messages import Message
+from pseudoclaude.ports import Provider, Reply, Request, ToolOutput, ToolSpec
+from pseudoclaude.protocol import check
+from pseudoclaude.providers import to_wire
+from pseudoclaude.session.catalog import session_folder
+from simulator.disk import FaultPlan, OpLog, SimFileSystem
+from simulator.replies import cassette_provider
+from simulator.replies.scripted import ScriptedProvider
+from simulator.scenario import Scenario, ScenarioError, ToolText
+from simulator.values import ROOT, Disk
+
+HOME = "/home/user/.pseudoclaude"
+PROJECT = "/home/user/project"
+START_SECONDS = 1_764_547_200.0
+"""2025-12-01 00:00 UTC: when every simulated run begins."""
+
+
+class SimClock:
+    """Time that passes only by sleeping."""
+
+    def __init__(self, start: float = START_SECONDS) -> None:
+        self._now = start
+
+    def now(self) -> float:
+        return self._now
+
+    def monotonic(self) -> float:
+        return self._now
+
+    def sleep(self, seconds: float) -> None:
+        self._now += seconds
+
+
+class SimIds:
+    """Ids that count, and a jitter drawn from a generator of its own (splitmix64), so that other draws do not move it."""
+
+    def __init__(self, seed: int) -> None:
+        self._state = seed & 0xFFFFFFFFFFFFFFFF
+        self._sessions = 0
+
+    def session_id(self, now: float) -> str:
+        self._sessions += 1
+        return f"{int(now)}-{self._sessions:04d}"
+
+    def fraction(self) -> float:
+        self._state = (self._state + 0x9E3779B97F4A7C15) & 0xFFFFFFFFFFFFFFFF
+        z = self._state
+        z = ((z ^ (z >> 30)) * 0xBF58476D1CE4E5B9) & 0xFFFFFFFFFFFFFFFF
+        z = ((z ^ (z >> 27)) * 0x94D049BB133111EB) & 0xFFFFFFFFFFFFFFFF
+        return ((z ^ (z >> 31)) >> 11) / float(1 << 53)
+
+    def owner(self) -> str:
+        return "pid 1 on simulator"
+
+
+class SimTool:
+    """A tool from the ``tools:`` part of a scenario."""
+
+    changes = False
+
+    def __init__(self, name: str, spec: ToolText, outputs: dict[str, None]) -> None:
+        self.spec = ToolSpec(name, f"The scenario's tool {name}.", {"type": "object", "properties": {}})
+        self._text = spec
+        self._outputs = outputs
+
+    def run(self, arguments: Mapping[str, Any]) -> ToolOutput:
+        del arguments  # a scenario's tool says the same whatever it is asked
+        if self._text.raises:
+            raise ValueError(self._text.raises)
+        content = self._text.text * self._text.repeat
+        self._outputs[content] = None
+        return ToolOutput(content, self._text.is_error)
+
+
+class CheckedProvider:
+    """Passes requests on, and checks each as the provider would: claim 2 is about every request a model ever sees."""
+
+    def __init__(self, inner: Provider) -> None:
+        self._inner = inner
+        self.requests = 0
+        self.violations: list[str] = []
+
+    @property
+    def dialect(self) -> str:
+        return self._inner.dialect
+
+    @property
+    def model(self) -> str:
+        return self._inner.model
+
+    def complete(self, request: Request, on_text: Callable[[str], None] | None = None) -> Reply:
+        self.requests += 1
+        self.violations += protocol_violations(
+            self._inner.dialect, request.messages, tools=[spec.name for spec in request.tools]
+        )
+        return self._inner.complete(request, on_text)
+
+
+def protocol_violations(dialect: str, messages: tuple[Message, ...], *, tools: list[str] | None = None) -> list[str]:
+    """What the provider would refuse in these messages, as lines."""
+    context: dict[str, Any] | None = None if tools is None else {"tools": tools}
+    found = check(dialect, to_wire(dialect, messages), context=context)
+    return [f"{item.rule} at {item.path}: {item.message}" for item in found]
+
+
+class World:
+    """Everything one run needs, made new for it."""
+
+    def __init__(self, scenario: Scenario, seed: int) -> None:
+        self.base = _home_disk()
+        self.log = OpLog()
+        self.faults = FaultPlan(scenario.faults.disk) if scenario.faults.disk else None
+        self.fs = SimFileSystem(self.base, log=self.log, faults=self.faults)
+        self.clock = SimClock()
+        self.ids = SimIds(seed)
+        self.outputs: dict[str, None] = {}
+        self.provider = CheckedProvider(make_provider(scenario))
+        self.tools = [SimTool(name, spec, self.outputs) for name, spec in sorted(scenario.tools.items())]
+
+    def session_folder(self) -> str:
+        return session_folder(HOME, PROJECT, self.ids.session_id(self.clock.now()))
+
+
+def make_provider(scenario: Scenario) -> Provider:
+    """The scripted provider, or the cassette the scenario names (relative to its own folder)."""
+    spec = scenario.provider
+    if spec.cassette is None:
+        return ScriptedProvider(spec, scenario.settings.dialect)
+    path = Path(scenario.folder, spec.cassette)
+    if not path.is_file():
+        raise ScenarioError(f"{scenario.id}: there is no cassette {spec.cassette} - at `$.provider.cassette`")
+    return cassette_provider(path, dialect=scenario.settings.dialect, model=spec.model or None, match=spec.match)
+
+
+def _home_disk() -> Disk:
+    """A machine with a user's home and a project in it, all of it durable."""
+    folders: dict[int, dict[str, int]] = {ROOT: {}}
+    inode = ROOT
+    for path in (posixpath.dirname(HOME), PROJECT):
+        parent = ROOT
+        for name in path.strip("/").split("/"):
+            if name not in folders[parent]:
+                inode += 1
+                folders[parent][name] = inode
+                folders[inode] = {}
+            parent = folders[parent][name]
+    return Disk({}, folders)
