@@ -137,21 +137,16 @@ class ReceivedCompletion:
 
     def reply(self, asked_model: str) -> Reply:
         message = {key: value for key, value in self._message.items() if value not in (None, "", [], {})}
-        wire_calls = message.get("tool_calls") or ()
         calls = tuple(
-            ToolCall(
-                call.get("id") or f"call_{position}",
-                call["function"]["name"],
-                call["function"].get("arguments") or "{}",
-            )
-            for position, call in enumerate(wire_calls)
-            if "function" in call
+            ToolCall(call["id"], call["function"]["name"], call["function"]["arguments"])
+            for call in _completed(message.get("tool_calls") or [])
         )
         refusal = message.get("refusal") or ""
         text = (message.get("content") or "") + refusal
         model = self._model or asked_model
-        same = _canonical(text, calls) == {**message, "role": "assistant"}
-        native = None if same else Native("openai", "chat", model, {**message, "role": "assistant"})
+        message["role"] = "assistant"
+        same = _canonical(text, calls) == message
+        native = None if same else Native("openai", "chat", model, message)
         stop: Stop | None = "refusal" if refusal else "tool_use" if calls else STOPS.get(self._finish or "")
         if calls and self._finish in ("length", "content_filter"):
             stop = STOPS[self._finish]  # the last call may be cut off
@@ -183,6 +178,15 @@ class ReceivedCompletion:
             call["function"]["name"] += function.get("name") or ""
             call["function"]["arguments"] += function.get("arguments") or ""
             call.update({key: value for key, value in piece.items() if key not in ("index", "id", "function")})
+
+
+def _completed(calls: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The function calls, in place, with what a server left out and needs to see again: an id, and JSON where it sent no text."""
+    functions = [call for call in calls if "function" in call]
+    for position, call in enumerate(functions):
+        call["id"] = call.get("id") or f"call_{position}"
+        call["function"]["arguments"] = call["function"].get("arguments") or "{}"
+    return functions
 
 
 def _canonical(text: str, calls: tuple[ToolCall, ...]) -> dict[str, Any]:

@@ -15,9 +15,9 @@ from simulator.replies.projection import read_history, system_text
 from simulator.replies.replay import CassetteProvider
 from simulator.replies.transport import StreamCut
 from tests.providers.wire_truth import Truth, truth, value
-from tests.shared import SHARED
+from tests.shared import shared_folder
 
-RECORDINGS = SHARED / "cassettes/real"
+FOLDER = "cassettes/real"
 UNREADABLE = "anthropic__messages__plain__err400__dd_trace_py__anthropic_completion_error.yaml"
 """Its request was malformed on purpose (content is a list of strings): the reply is judged under another request."""
 
@@ -35,10 +35,10 @@ class Case(NamedTuple):
 
 def cases() -> list[Case]:
     """Every interaction of every recording; empty where the shared folder is absent."""
-    provenance = RECORDINGS / "PROVENANCE.tsv"
-    if not provenance.exists():
+    folder = shared_folder()
+    if folder is None:
         return []
-    with provenance.open(encoding="utf-8") as table:
+    with (folder / FOLDER / "PROVENANCE.tsv").open(encoding="utf-8") as table:
         rows = list(csv.DictReader(table, delimiter="\t"))
     return [
         Case(row["file"], position, tuple(filter(None, row["features"].split(", "))))
@@ -49,7 +49,9 @@ def cases() -> list[Case]:
 
 @cache
 def cassette(file: str) -> Cassette:
-    return load_cassette(RECORDINGS / file)
+    folder = shared_folder()
+    assert folder is not None, "a case of a recording that is not there"
+    return load_cassette(folder / FOLDER / file)
 
 
 def recorded(case: Case) -> Recorded:
