@@ -157,8 +157,8 @@ def _summarize(
     instructions: str,
 ) -> None:
     messages = conversation.messages()
-    result = compact(messages, provider, runtime.settings, system=system, tools=tools, instructions=instructions)
-    if not _replace(conversation, runtime, "compact", result.replaced, result.history):
+    compacted = compact(messages, provider, runtime.settings, system=system, tools=tools, instructions=instructions)
+    if not _replace(conversation, runtime, "compact", messages, compacted):
         raise SummaryFailed(
             "the history was replaced by someone else while the summary was written",
             kind="provider",
@@ -197,7 +197,7 @@ def _at_the_edge(
     full = ContextWindowExceeded(
         f"the next request needs about {output.after_tokens:,} tokens and {runtime.reply_tokens:,} for the reply; the window is "
         f"{settings.context_window:,}",
-        still_true="Nothing was sent and the session is saved as it was",
+        still_true="Nothing was sent, and the session log has everything",
         do_next="Compact by hand, start a new session, use a model with a larger window, or set when_full to drop_oldest",
     )
     full.__cause__ = output.summary_error or runtime.last_failure
@@ -223,5 +223,6 @@ def _drop_oldest(conversation: Conversation, runtime: Runtime, current: int) -> 
     request = latest_request(rounds)
     if request is not None and request < start:
         head.append(carried_request(rounds[request], int(settings.keep_recent_tokens * ratio)))
-    replaced = _replace(conversation, runtime, "compact", settled, (*head, *without_signed(rounds[start:])))
+    kept = without_signed((*rounds[start:], *messages[len(settled) :]))
+    replaced = _replace(conversation, runtime, "compact", messages, (*head, *kept))
     return start if replaced else 0

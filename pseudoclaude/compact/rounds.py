@@ -1,7 +1,8 @@
 """Where a history may be cut, and what must stay whatever is cut.
 
-A round is a user message, or an assistant message with the results of its calls.  Every cut here falls between rounds, so a result
-is never apart from its call.  The last round is open while calls of it have no result; it and all that follows is never cut into.
+A round is a user message, or an assistant message with the results of its calls; a paused turn (``pause_turn``) is one round with its
+continuation, which holds the results of the provider's own tools.  Every cut here falls between rounds, so a result is never apart
+from its call.  The last round is open while calls of it have no result or it is paused; it and all that follows is never cut into.
 
 Messages that Compact itself writes into a history begin with ``NOTE``; they are not requests of the user.
 """
@@ -22,6 +23,8 @@ NOTE = "[Context note: "
 
 def settled_length(messages: History) -> int:
     """How many messages stand before the last round if that is open; all of them if every call has its result."""
+    if messages and messages[-1].stop == "pause_turn":
+        return max(position for position in range(len(messages)) if starts_round(messages, position))
     for position in range(len(messages) - 1, -1, -1):
         calls = len(messages[position].tool_calls)
         if calls:
@@ -29,6 +32,11 @@ def settled_length(messages: History) -> int:
             answered = sum(1 for message in after if message.role == "tool")
             return len(messages) if answered == calls else position
     return len(messages)
+
+
+def starts_round(messages: History, position: int) -> bool:
+    """Whether a cut may fall directly before ``messages[position]``."""
+    return messages[position].role != "tool" and not (position and messages[position - 1].stop == "pause_turn")
 
 
 def select_recent(
@@ -43,7 +51,7 @@ def select_recent(
     start, total = settled, 0
     for position in range(settled - 1, -1, -1):
         total += message_bytes(messages[position])
-        if messages[position].role == "tool":
+        if not starts_round(messages, position):
             continue
         limit = max(keep_tokens, round_tokens_max) if start == settled else keep_tokens
         if tokens_of_bytes(total, bytes_per_token) > limit:
@@ -57,7 +65,7 @@ def newest_rounds(messages: History, budget_tokens: float, bytes_per_token: floa
 
     At least the last round stays; ``len(messages)`` when even dropping all others is not past ``drop_at_least``.
     """
-    starts = [position for position, message in enumerate(messages) if message.role != "tool"]
+    starts = [position for position in range(len(messages)) if starts_round(messages, position)]
     if not starts:
         return len(messages)
     chosen, total, end = starts[-1], 0, len(messages)
@@ -96,9 +104,15 @@ def is_note(message: Message) -> bool:
 
 
 def without_signed(messages: Iterable[Message]) -> History:
-    """``messages`` behind an edit: signed thinking holds only for the exact history it was produced after (protocol rule A45), so
-    the provider's own blocks go where they are signed; text and calls stay."""
-    return tuple(
-        replace(message, native=None) if message.native is not None and is_signed(message.native) else message
-        for message in messages
-    )
+    """``messages`` behind an edit.  Signed thinking holds only for the exact history it was produced after (protocol rule A45), so the
+    provider's own blocks go where they are signed, and with those of a paused turn its continuation's; text and calls stay."""
+    kept: list[Message] = []
+    lost_paused = False
+    for message in messages:
+        if message.native is not None and (lost_paused or is_signed(message.native)):
+            message = replace(message, native=None)
+            lost_paused = message.stop == "pause_turn"
+        elif message.role == "assistant":
+            lost_paused = False
+        kept.append(message)
+    return tuple(kept)

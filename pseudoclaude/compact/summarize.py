@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import msgspec
 
@@ -63,13 +62,6 @@ _SCRATCH = re.compile(r"<(analysis|scratchpad|think|thinking)>.*?(?:</\1>|\Z)", 
 _CALL_AS_TEXT = re.compile(r"\s*<(tool_call|tool_use|function_calls?|invoke)\b", re.IGNORECASE)
 
 
-class Compaction(NamedTuple):
-    """``history`` takes the place of ``replaced``; what was appended since comes behind it."""
-
-    replaced: History
-    history: History
-
-
 def compact(
     messages: History,
     provider: Provider,
@@ -78,8 +70,8 @@ def compact(
     system: str = "",
     tools: Sequence[ToolSpec] = (),
     instructions: str = "",
-) -> Compaction:
-    """Ask ``provider`` for a summary of the old part of ``messages`` and build the new history.  Raises ``SummaryFailed``."""
+) -> History:
+    """Ask ``provider`` for a summary of the old part of ``messages`` and return the new history.  Raises ``SummaryFailed``."""
     settled = messages[: settled_length(messages)]
     ratio = settings.bytes_per_token
     before = estimate(settled, ratio)
@@ -97,7 +89,7 @@ def compact(
     after = estimate(new, ratio)
     if after > before * (1 - settings.saving_min_ratio):
         raise _failure("no_saving", f"the summary saves too little ({before:,} tokens would become {after:,})")
-    return Compaction(settled, new)
+    return (*new, *without_signed(messages[len(settled) :]))
 
 
 def _compacted(summary: str, settled: History, recent: History, settings: Settings) -> History:

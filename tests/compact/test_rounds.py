@@ -19,6 +19,15 @@ def test_an_open_round_is_not_settled():
     assert settled_length(()) == 0
 
 
+def test_a_paused_turn_and_its_continuation_are_one_round():
+    paused = Message("assistant", "searching", stop="pause_turn")
+    history = (user("a"), paused, said("x" * 350), user("b"))
+    assert select_recent(history, keep_tokens=109) == history[3:]
+    assert select_recent(history, keep_tokens=110) == history[1:]
+    assert newest_rounds(history, 109, 3.5) == 3
+    assert settled_length(history[:2]) == 1
+
+
 def test_recent_never_parts_a_result_from_its_call():
     history = (user("a"), calls("c"), result("c", "x" * 3_500), said("b"))
     assert select_recent(history, keep_tokens=500) == history[3:]

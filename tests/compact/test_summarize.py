@@ -45,14 +45,14 @@ def test_the_new_history_is_reminder_summary_request_and_recent_messages():
     history = talk(30)
     provider = ScriptedProvider([summary_reply()])
     done = compact(history, provider, SETTINGS, system="sys", tools=TOOLS)
-    first, request, *recent = done.history
+    first, request, *recent = done
     assert first == user(f"{BOUNDARY}\n\n{SUMMARY}")
     assert "read them again" in first.content
     assert request is history[0]
     assert tuple(recent) == history[len(history) - len(recent) :]
     assert 5_000 < estimate(recent) <= SETTINGS.keep_recent_tokens
-    assert_pairs(done.history)
-    assert_valid(done.history)
+    assert_pairs(done)
+    assert_valid(done)
     sent = provider.requests[0]
     assert (sent.purpose, sent.system, sent.tools, sent.max_tokens) == ("summary", "sys", TOOLS, 8_192)
     assert sent.messages == (*history[: len(history) - len(recent)], user(SUMMARY_PROMPT))
@@ -88,8 +88,8 @@ def test_a_call_in_place_of_a_summary_is_a_failure(text):
 def test_of_text_and_a_call_the_text_is_used_and_the_call_dropped():
     answer = Message("assistant", SUMMARY, (ToolCall("c", "read", "{}"),), stop="tool_use")
     done = compact(talk(30), ScriptedProvider([answer]), SETTINGS)
-    assert done.history[0].content.endswith(SUMMARY)
-    assert_pairs(done.history)
+    assert done[0].content.endswith(SUMMARY)
+    assert_pairs(done)
 
 
 @pytest.mark.parametrize("stop", ["max_tokens", "pause_turn", "interrupted"])
@@ -146,7 +146,7 @@ def test_a_request_that_is_too_long_is_tried_with_fewer_whole_rounds(times):
     provider = _too_long(times)
     history = talk(150)
     done = compact(history, provider, SETTINGS, tools=TOOLS)
-    assert_pairs(done.history)
+    assert_pairs(done)
     sizes = [estimate(request.messages) for request in provider.requests]
     assert len(sizes) == times + 1
     margin = SETTINGS.auto_margin_tokens
@@ -174,7 +174,7 @@ def test_too_long_four_times_is_a_failure():
 
 
 def test_an_earlier_summary_is_never_the_round_that_is_dropped():
-    first = compact(talk(150), ScriptedProvider([summary_reply()]), SETTINGS).history
+    first = compact(talk(150), ScriptedProvider([summary_reply()]), SETTINGS)
     provider = _too_long(2)
     compact((*first, *talk(150)), provider, SETTINGS)
     for request in provider.requests:
@@ -200,15 +200,37 @@ def test_signed_thinking_goes_with_the_edit_before_it_and_stays_in_the_request()
     provider = ScriptedProvider([summary_reply()])
     done = compact(tuple(history), provider, SETTINGS)
     assert provider.requests[0].messages[1].native == native
-    assert all(message.native is None for message in done.history)
-    assert done.history[-2].tool_calls == history[-2].tool_calls
+    assert all(message.native is None for message in done)
+    assert done[-2].tool_calls == history[-2].tool_calls
 
 
 def test_an_open_call_and_all_after_it_stays_outside():
     history = (*talk(30), said("b"), user("c"), calls("open", "other"), result("open", "x"))
     done = compact(history, ScriptedProvider([summary_reply()]), SETTINGS)
-    assert done.replaced == history[:-2]
-    assert_pairs(done.history)
+    assert done[-2:] == history[-2:]
+    assert_pairs(done[:-2])
+
+
+def test_signed_thinking_of_an_open_call_goes_too_since_its_prefix_changed():
+    native = Native("anthropic", "messages", "m", [{"type": "thinking", "thinking": "x ", "signature": "s"}])
+    opened = Message("assistant", "why", (ToolCall("open", "read", "{}"),), native=native, stop="tool_use")
+    done = compact((*talk(30), opened), ScriptedProvider([summary_reply()]), SETTINGS)
+    assert done[-1] == Message("assistant", "why", opened.tool_calls, stop="tool_use")
+
+
+def test_a_paused_turn_stays_whole_or_loses_all_its_blocks():
+    use = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
+    found = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+    thinking = {"type": "thinking", "thinking": "x", "signature": "s"}
+    rest = Message("assistant", "found", native=Native("anthropic", "messages", "m", [found]), stop="end_turn")
+    for blocks in ([use], [thinking, use]):
+        paused = Message("assistant", "", native=Native("anthropic", "messages", "m", blocks), stop="pause_turn")
+        done = compact((*talk(30), user("q"), paused, rest), ScriptedProvider([summary_reply()]), SETTINGS)
+        assert (done[-1].native is None) == (done[-2].native is None) == (thinking in blocks)
+        assert_valid(done)
+        open_end = compact((*talk(30), user("q"), paused), ScriptedProvider([summary_reply()]), SETTINGS)
+        assert open_end[-2] == user("q")
+        assert (open_end[-1].native is None) == (thinking in blocks)
 
 
 def test_compacting_again_and_again_stays_valid():
@@ -216,7 +238,7 @@ def test_compacting_again_and_again_stays_valid():
     history: History = talk(3, 100)
     for number in range(6):
         history = (*history, user(f"d{number}"), calls("c2"), result("c2", "y" * 600), said("e" * 90))
-        history = compact(history, ScriptedProvider([summary_reply("s")]), tight).history
+        history = compact(history, ScriptedProvider([summary_reply("s")]), tight)
         assert_pairs(history)
         assert_valid(history)
         assert sum(1 for message in history if message.content.startswith(NOTE)) == 1
