@@ -62,3 +62,18 @@ class Check(NamedTuple):
     rule: str
     judge: Callable[[Any], Iterator[Found]]
     firm: bool = True
+
+
+class Rule(NamedTuple):
+    """What is known about one rule, as data; which dialects ask it in which profile stands with their checks.
+
+    ``certainty`` is ``documented``, ``observed``, ``reported once``, ``contradicted`` or ``not verified``, with what limits it.
+    ``unchecked`` says why no check asks it; it is empty for a rule that is checked.
+    """
+
+    id: str
+    summary: str
+    repair: str
+    certainty: str
+    evidence: str
+    unchecked: str = ""
