@@ -53,8 +53,10 @@ def trim_index(text: str, *, max_lines: int = 200, max_bytes: int = 25_000) -> s
         return ""
     if _fits(text, max_lines, max_bytes):
         return text
-    if text.endswith("\n") and _fits(text[:-1], max_lines, max_bytes):
-        return text[:-1]
+    if text.endswith("\n"):
+        unended = text[:-1].removesuffix("\r")
+        if _fits(unended, max_lines, max_bytes):
+            return unended  # no line is left out, only the end of the last one
     lines = text.removesuffix("\n").split("\n")
     ends = _ends(lines)
     most = min(len(lines), max_lines)

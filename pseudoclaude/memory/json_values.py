@@ -57,7 +57,7 @@ def find_values(text: str) -> tuple[list[Placed], list[tuple[int, str]]]:
                 rejected.append((place, f"not JSON: {_reason(error)}"))
             continue
         values.extend((place + i, element) for i, element in enumerate(_elements(value)))
-    if not values and not rejected and text.strip():
+    if position == 0 and not rejected and text.strip():
         rejected.append((1, "no JSON in the answer"))
     return values, rejected
 
