@@ -39,16 +39,7 @@ class Runtime:
         self._last_failure: CompactError | None = None
         self._user_knows = False
 
-    def start_over(self) -> None:
-        """Forget what is known of the history (usage, decisions), as after a load; the breaker stays."""
-        self.ledger.reset()
-        self.void_anchor()
-
     # --- tokens
-
-    @property
-    def anchor(self) -> Anchor | None:
-        return self._anchor
 
     def record_usage(self, messages: History, usage: Usage | None) -> None:
         """Anchor the estimate: ``usage`` is the provider's count for ``messages``, of which the last is the reply it was given for.
