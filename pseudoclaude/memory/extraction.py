@@ -48,12 +48,13 @@ def prompt_section(index: str) -> str:
     return f"{INTRODUCTION}\n<memory>\n{defused(index)}\n</memory>" if index else ""
 
 
-def extraction_request(messages: Sequence[Message], notes: Mapping[Level, Sequence[Note]]) -> Request:
-    """The one request of an update.  ``notes`` are those that exist, by level."""
+def extraction_request(messages: Sequence[Message], notes: Mapping[Level, Sequence[Note]], index: str) -> Request:
+    """The one request of an update.  ``index`` names all notes as far as the limits go, ``notes`` are the newest ones, by level."""
     parts = [_note_text(level, note) for level, of_level in notes.items() for note in of_level]
     known = _newest(parts, NOTES_BYTES_MAX) or "(no notes yet)"
     turn = _newest([defused(head(_message_text(message), MESSAGE_BYTES_MAX)) for message in messages], TURN_BYTES_MAX)
-    text = f"<memory>\n{known}\n</memory>\n\n<turn>\n{turn}\n</turn>\n\nWhich changes to memory follow from this turn?"
+    memory = f"{defused(index)}\n\n{known}" if index else known
+    text = f"<memory>\n{memory}\n</memory>\n\n<turn>\n{turn}\n</turn>\n\nWhich changes to memory follow from this turn?"
     return Request((Message("user", text),), system=SYSTEM, max_tokens=OUTPUT_TOKENS_MAX, purpose="memory")
 
 

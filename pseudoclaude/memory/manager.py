@@ -20,8 +20,8 @@ import msgspec
 
 from pseudoclaude.errors import ContextOverflow, InvalidRequest, MemoryFailed, ProviderError, PseudoClaudeError, listing
 from pseudoclaude.memory import pending
-from pseudoclaude.memory.extraction import defused, extraction_request, prompt_section
-from pseudoclaude.memory.index import drop_lines, join_sections
+from pseudoclaude.memory.extraction import NOTES_BYTES_MAX, defused, extraction_request, prompt_section
+from pseudoclaude.memory.index import Joined, drop_lines, join_sections
 from pseudoclaude.memory.journal import VERSION, Journal
 from pseudoclaude.memory.notes import Note, digest, parse, timestamp
 from pseudoclaude.memory.operations import Level, Operation, parse_operations
@@ -81,7 +81,6 @@ class MemoryManager:
 
     def refresh_index(self) -> None:
         """Finish what was interrupted and read the indexes.  A missing or unreadable one is empty (and reported); never raises."""
-        project, user = self._stores()
         try:
             with self._locked() as stores:
                 finish_journals(stores, self._report)
@@ -89,8 +88,7 @@ class MemoryManager:
                     self._tell(store.add_missing_lines())
         except MemoryFailed as error:
             self._report(f"Memory is read as it stands: {error}")
-        texts = [self._load(project), "" if user is project else self._load(user)]
-        self._index = self._joined(texts[0], texts[1])
+        self._index = self._read_index().text
 
     def take_reports(self) -> tuple[str, ...]:
         """What there is to tell the user since the last call: whole sentences, oldest first."""
@@ -220,9 +218,9 @@ class MemoryManager:
 
     def _update(self, messages: Sequence[Message], held: pending.Held | None, source: str) -> None:
         assert self._provider is not None
-        notes, seen = self._read_notes()
+        notes, index, seen = self._read_notes()
         try:
-            reply = self._provider.complete(extraction_request(messages, notes))
+            reply = self._provider.complete(extraction_request(messages, notes, index))
         except (ContextOverflow, InvalidRequest):
             self._give_up(held)
             raise
@@ -231,26 +229,19 @@ class MemoryManager:
             self._report(f"Memory operation {item.place} was dropped: {item.reason}")
         self._commit(operations, held, source, seen)
 
-    def _read_notes(self) -> tuple[dict[Level, list[Note]], Seen]:
+    def _read_notes(self) -> tuple[dict[Level, list[Note]], str, Seen]:
+        """What the model is shown: the newest notes of each level, oldest first, and the index; and what was seen of each note."""
         notes: dict[Level, list[Note]] = {}
-        seen: dict[tuple[str, str], tuple[str, str]] = {}
+        seen: dict[tuple[str, str], tuple[str, str, str]] = {}
         with self._locked() as stores:
             finish_journals(stores, self._report)
             for store in stores.distinct:
-                notes[store.level] = []
-                for slug in store.slugs():
-                    try:
-                        data = store.read(slug)
-                    except MemoryFailed as error:
-                        self._report(str(error))
-                        continue
-                    if data is not None:
-                        note = parse(slug, data)
-                        notes[store.level].append(note)
-                        seen[store.level, slug] = (digest(data), note.updated)
-        for of_level in notes.values():
-            of_level.sort(key=lambda note: note.updated)
-        return notes, seen
+                found, problems = store.newest_notes(NOTES_BYTES_MAX)
+                self._tell(problems)
+                notes[store.level] = [note for note, _ in found]
+                for note, data in found:
+                    seen[store.level, note.slug] = (digest(data), note.updated, note.source)
+            return notes, self._read_index().text, seen
 
     def _commit(self, operations: Sequence[Operation], held: pending.Held | None, source: str, seen: Seen) -> None:
         with self._locked(make=True) as stores:
@@ -268,7 +259,7 @@ class MemoryManager:
                 )
             elif stores.project is not None and name:
                 stores.project.drop_pending(name)
-        left_out = self._over_limit() if plan.changes else ()
+        left_out = self._read_index().left_out if plan.changes else ()
         if left_out:
             self._report(
                 f"The memory index is over its limit: {len(left_out)} lines do not reach new sessions ({listing(left_out)})"
@@ -338,16 +329,12 @@ class MemoryManager:
         readable = text.encode("utf-8", errors="surrogateescape").decode("utf-8", errors="replace")
         return defused(drop_lines(readable, lambda slug: slug in dangling))
 
-    def _joined(self, project: str, user: str) -> str:
-        limits = self._settings
-        joined = join_sections(project, user, max_lines=limits.memory_lines_max, max_bytes=limits.memory_bytes_max)
-        return joined.text
-
-    def _over_limit(self) -> tuple[str, ...]:
+    def _read_index(self) -> Joined:
+        """Both indexes as they are now, joined inside the limits."""
         project, user = self._stores()
-        limits = self._settings
         texts = (self._load(project), "" if user is project else self._load(user))
-        return join_sections(*texts, max_lines=limits.memory_lines_max, max_bytes=limits.memory_bytes_max).left_out
+        limits = self._settings
+        return join_sections(*texts, max_lines=limits.memory_lines_max, max_bytes=limits.memory_bytes_max)
 
     def _report(self, sentence: str) -> None:
         with self._reports_lock:

@@ -17,8 +17,8 @@ from pseudoclaude.memory.notes import Note, digest, parse
 from pseudoclaude.memory.operations import Level, Operation, fold
 from pseudoclaude.memory.store import Store
 
-Seen = Mapping[tuple[str, str], tuple[str, str]]
-"""What the model read: (level, slug) to the note's digest and its ``updated`` text."""
+Seen = Mapping[tuple[str, str], tuple[str, str, str]]
+"""What the model read: (level, slug) to the note's digest, ``updated`` and ``source``.  An update changes all three, a person the first."""
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -71,8 +71,8 @@ def _one(operation: Operation, store: Store, names: list[str], updated: str, sou
         if operation.action == "update" and operation.body:
             return _created(operation, None, names, updated, source)
         return "there is no such note"
-    key = (operation.level, old.slug)
-    if key in seen and seen[key][0] != digest(data) and seen[key][1] == old.updated:
+    shown = seen.get((operation.level, old.slug))
+    if shown is not None and shown[0] != digest(data) and shown[1:] == (old.updated, old.source):
         return "the note was edited by hand meanwhile"
     line_before = note_line(old.slug, old.name, old.description)
     change = Change(operation.action, operation.level, old.slug, digest(data), "", line_before=line_before)

@@ -102,6 +102,25 @@ class Store:
                 found.append(parse(slug, data))
         return found, problems
 
+    def newest_notes(self, max_bytes: int) -> tuple[list[tuple[Note, bytes]], list[str]]:
+        """The notes that changed last, as far as their files make up ``max_bytes``, oldest first; and what could not be read."""
+        present = self.slugs()
+        listed = [slug for slug in reversed(linked_slugs(self.index_text())) if slug in present]
+        found: list[tuple[Note, bytes]] = []
+        problems: list[str] = []
+        for slug in dict.fromkeys([*listed, *present]):
+            try:
+                data = self.read(slug)
+            except MemoryFailed as error:
+                problems.append(str(error))
+                continue
+            if data is not None:
+                max_bytes -= len(data)
+                found.append((parse(slug, data), data))
+            if max_bytes <= 0:
+                break
+        return found[::-1], problems
+
     def _names(self) -> list[str]:
         with files.disk_errors("listing", self.folder):
             return sorted(self._fs.listdir(self.folder))

@@ -9,7 +9,7 @@ from typing import Any
 
 from pseudoclaude.memory import MemoryManager
 from pseudoclaude.messages import Message
-from pseudoclaude.ports import Background, FileSystem, Provider, Reply, Request
+from pseudoclaude.ports import Background, Clock, FileSystem, Provider, Reply, Request
 from pseudoclaude.realworld import RealFileSystem
 from pseudoclaude.settings import Settings
 
@@ -77,6 +77,7 @@ def manager(
     fs: FileSystem | None = None,
     background: Background | None = None,
     provider: Provider | None = None,
+    clock: Clock | None = None,
     project: str = "project",
     home: str = "home",
     settings: Settings | None = None,
@@ -85,7 +86,7 @@ def manager(
     model = provider if provider is not None else ScriptedModel(*answers)
     return MemoryManager(
         fs=fs or RealFileSystem(),
-        clock=SteppingClock(),
+        clock=clock or SteppingClock(),
         background=background or AtOnce(),
         project_root=f"{root}/{project}",
         user_root=f"{root}/{home}",
@@ -101,7 +102,11 @@ def stores(root: Path) -> tuple[Path, Path]:
 
 def notes_in(folder: Path) -> dict[str, str]:
     """Slug to body of every note in a store's folder."""
-    return {path.stem: path.read_text().split("---\n", 2)[-1].strip() for path in sorted(folder.glob("*.md")) if path.name != "MEMORY.md"}
+    return {
+        path.stem: path.read_text().split("---\n", 2)[-1].strip()
+        for path in sorted(folder.glob("*.md"))
+        if path.name != "MEMORY.md"
+    }
 
 
 def lines_in(folder: Path) -> list[str]:
@@ -109,7 +114,9 @@ def lines_in(folder: Path) -> list[str]:
     return index.read_text().splitlines() if index.exists() else []
 
 
-def remembered(root: Path | str, *operations: dict[str, Any], fs: FileSystem | None = None, **options: Any) -> tuple[str, ...]:
+def remembered(
+    root: Path | str, *operations: dict[str, Any], fs: FileSystem | None = None, **options: Any
+) -> tuple[str, ...]:
     """One update with these operations; returns what the manager reported."""
     made = manager(root, answer(*operations), fs=fs, **options)
     made.update_async(TURN, session_id="s1", range=(1, 2))

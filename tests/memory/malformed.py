@@ -47,10 +47,20 @@ WRAPPED: list[Entry] = [
     ("cut off in the second", f"[{GOOD}, {OTHER[:60]}", ["good"], ["not closed"]),
     ("cut off after the first", f"[{GOOD},", ["good"], []),
     ("wrapped and cut off", f'{{"operations": [{GOOD}, {OTHER[:40]}', ["good"], ["not closed"]),
-    ("wrapped, one broken", f'{{"operations": [{GOOD}, {{"action": create}}, {OTHER}]}}', ["good", "other"], ["not JSON"]),
+    (
+        "wrapped, one broken",
+        f'{{"operations": [{GOOD}, {{"action": create}}, {OTHER}]}}',
+        ["good", "other"],
+        ["not JSON"],
+    ),
     ("one with single quotes", f"[{{'action': 'create'}}, {GOOD}]", ["good"], ["not JSON"]),
     ("one with a comment", f'[{{"action": "create" // new\n}}, {GOOD}]', ["good"], ["not JSON"]),
-    ("one quoted inside a broken one", f'[{{"action": "create", body: {json.dumps(OTHER)}}}, {GOOD}]', ["good"], ["not JSON"]),
+    (
+        "one quoted inside a broken one",
+        f'[{{"action": "create", body: {json.dumps(OTHER)}}}, {GOOD}]',
+        ["good"],
+        ["not JSON"],
+    ),
     ("nested inside a broken one", f'[{{"action": oops, "extra": {OTHER}}}, {GOOD}]', ["good"], ["not JSON"]),
     ("line break in a string", '[{"action":"create","level":"user","slug":"a","body":"one\ntwo"}]', ["a"], []),
     ("too deep", "[" * 5_000 + GOOD + "]" * 5_000, [], ["nested too deeply"]),
@@ -75,17 +85,37 @@ ELEMENTS: list[Entry] = [
     ("no body", f"[{changed(body=None)}, {OTHER}]", ["other"], ["without a body"]),
     ("blank body", f"[{changed(body=' ')}, {OTHER}]", ["other"], ["without a body"]),
     ("no slug and no name", f"[{changed(slug=None, name=None)}, {OTHER}]", ["other"], ["neither a slug nor a name"]),
-    ("empty update", f"[{changed(action='update', body=None, name=None, description=None)}, {OTHER}]", ["other"], ["changes nothing"]),
+    (
+        "empty update",
+        f"[{changed(action='update', body=None, name=None, description=None)}, {OTHER}]",
+        ["other"],
+        ["changes nothing"],
+    ),
     ("delete of nothing", '{"action": "delete", "level": "user"}', [], ["neither a slug nor a name"]),
     ("member given twice", GOOD.replace('"body"', '"body": "a", "body"'), [], ["'body' is given twice"]),
-    ("body under two names", f"[{changed(content='another')}, {OTHER}]", ["other"], ["body is given twice with different values"]),
+    (
+        "body under two names",
+        f"[{changed(content='another')}, {OTHER}]",
+        ["other"],
+        ["body is given twice with different values"],
+    ),
     ("body too large", changed(body="x" * 20_001), [], ["20,001 bytes"]),
     ("capitals and spaces", changed(action=" Create ", level="PROJECT"), ["good"], []),
-    ("other member names", '{"op": "create", "scope": "user", "title": "Tea Time", "content": "at five"}', ["tea-time"], []),
+    (
+        "other member names",
+        '{"op": "create", "scope": "user", "title": "Tea Time", "content": "at five"}',
+        ["tea-time"],
+        [],
+    ),
     ("unknown members", changed(confidence=0.9, reason="seen"), ["good"], []),
     ("null members", changed(description=None) + GOOD.replace("good", "b").replace('"d"', "null"), ["good", "b"], []),
     ("lone surrogate", changed(body="half \ud83d"), ["good"], []),
-    ("more than fifty", "[" + ",".join(changed(slug=f"n{i}") for i in range(52)) + "]", [f"n{i}" for i in range(50)], ["more than 50"] * 2),
+    (
+        "more than fifty",
+        "[" + ",".join(changed(slug=f"n{i}") for i in range(52)) + "]",
+        [f"n{i}" for i in range(50)],
+        ["more than 50"] * 2,
+    ),
 ]
 
 TOGETHER: list[Entry] = [
@@ -94,7 +124,12 @@ TOGETHER: list[Entry] = [
     ("create and delete", f"[{GOOD}, {changed(action='delete')}]", ["good"], ["contradicts operation 1"]),
     ("delete and create", f"[{changed(action='delete')}, {GOOD}]", ["good"], ["contradicts operation 2"]),
     ("the same slug in two stores", f"[{GOOD}, {changed(level='user')}]", ["good", "good"], []),
-    ("one name in two spellings", f"[{changed(slug=NFC)}, {changed(slug=NFD)}]", ["gelée"], ["the same as operation 1"]),
+    (
+        "one name in two spellings",
+        f"[{changed(slug=NFC)}, {changed(slug=NFD)}]",
+        ["gelée"],
+        ["the same as operation 1"],
+    ),
 ]
 
 REFUSED: list[Entry] = [

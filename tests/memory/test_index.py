@@ -56,7 +56,9 @@ def test_a_note_line_names_its_note_whatever_the_title(name: str, slug: str, lin
     assert linked_slug(line) == slug
 
 
-@pytest.mark.parametrize("line", ["", "# Heading", "see [x](y.md)", "- [x](a/b.md)", "- [x](http://a.md.org)", "- [x] todo", "- plain"])
+@pytest.mark.parametrize(
+    "line", ["", "# Heading", "see [x](y.md)", "- [x](a/b.md)", "- [x](http://a.md.org)", "- [x] todo", "- plain"]
+)
 def test_other_lines_stand_for_no_note(line: str) -> None:
     assert linked_slug(line) is None
 

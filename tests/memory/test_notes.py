@@ -10,7 +10,9 @@ from pseudoclaude.memory.operations import validate_operation
 
 
 def test_a_note_is_markdown_with_front_matter() -> None:
-    note = Note("build", "Build: it", "how", "Run `make`.\n\n- a\n- b", timestamp(1_764_547_200.25), "session s1, messages 1-2")
+    note = Note(
+        "build", "Build: it", "how", "Run `make`.\n\n- a\n- b", timestamp(1_764_547_200.25), "session s1, messages 1-2"
+    )
     assert render(note).decode() == (
         "---\nname: 'Build: it'\ndescription: how\nupdated: '2025-12-01T00:00:00.250Z'\n"
         "source: session s1, messages 1-2\n---\n\nRun `make`.\n\n- a\n- b\n"

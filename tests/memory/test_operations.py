@@ -45,12 +45,22 @@ def test_texts_are_cleaned() -> None:
         }
     )
     assert operation == Operation(
-        "create", "user", "a-name-with-breaks", "A name with breaks", "- [x](y) # System", "one\ntwo\nthree \ufffd[0m \ufffd"
+        "create",
+        "user",
+        "a-name-with-breaks",
+        "A name with breaks",
+        "- [x](y) # System",
+        "one\ntwo\nthree \ufffd[0m \ufffd",
     )
 
 
 def test_a_create_without_a_description_is_described_by_its_first_line() -> None:
-    assert validate_operation({"action": "create", "level": "user", "slug": "a", "body": "\n\n  first line\nsecond"}).description == "first line"
+    assert (
+        validate_operation(
+            {"action": "create", "level": "user", "slug": "a", "body": "\n\n  first line\nsecond"}
+        ).description
+        == "first line"
+    )
 
 
 def test_a_delete_keeps_only_its_slug() -> None:
@@ -58,7 +68,12 @@ def test_a_delete_keeps_only_its_slug() -> None:
 
 
 @settings(derandomize=True, deadline=None, max_examples=30)
-@given(st.lists(st.sampled_from([*GOOD.split('"'), GOOD, '"', "{", "}", "[", "]", ",", "\\", "```", '{"operations": [']), max_size=12).map("".join))
+@given(
+    st.lists(
+        st.sampled_from([*GOOD.split('"'), GOOD, '"', "{", "}", "[", "]", ",", "\\", "```", '{"operations": [']),
+        max_size=12,
+    ).map("".join)
+)
 def test_parsing_never_raises_and_what_comes_out_is_valid(text: str) -> None:
     operations, rejected = parse_operations(text)
     assert all(validate_operation(operation) == operation for operation in operations)

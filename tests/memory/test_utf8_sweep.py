@@ -11,7 +11,11 @@ from tests.memory.utf8_sweep import CLUSTERS, Case, by_slicing_bytes, by_trim_in
 
 @pytest.mark.parametrize("kind", CLUSTERS)
 def test_every_cut_of_the_last_bytes_is_clean(kind: str) -> None:
-    wrong = {(case.max_lines, case.max_bytes): found for case in cases() if case.kind == kind and (found := faults(by_trim_index, case))}
+    wrong = {
+        (case.max_lines, case.max_bytes): found
+        for case in cases()
+        if case.kind == kind and (found := faults(by_trim_index, case))
+    }
     assert wrong == {}
 
 

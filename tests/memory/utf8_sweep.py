@@ -128,7 +128,9 @@ def table() -> str:
     ours, sliced = sweep(by_trim_index), sweep(by_slicing_bytes)
     lines = [f"{'characters':<16}{'cuts':>6}{'trim_index wrong':>18}{'slicing caught':>16}{'as broken UTF-8':>17}"]
     for kind, row in ours.items():
-        lines.append(f"{kind:<16}{row.tried:>6}{row.wrong:>18}{sliced[kind].wrong:>16}{sliced[kind].broken_characters:>17}")
+        lines.append(
+            f"{kind:<16}{row.tried:>6}{row.wrong:>18}{sliced[kind].wrong:>16}{sliced[kind].broken_characters:>17}"
+        )
     total = Row(*(sum(getattr(row, field) for row in sliced.values()) for field in Row.__struct_fields__))
     wrong = sum(row.wrong for row in ours.values())
     lines.append(f"{'all':<16}{total.tried:>6}{wrong:>18}{total.wrong:>16}{total.broken_characters:>17}")
