@@ -9,8 +9,8 @@ that the crash interrupted.  A crash state is everything certified plus one allo
   write torn: cut short, followed by NUL or stale bytes up to a block boundary, or with its beginning missing.  A rename over a name is
   atomic; a rename across folders may show in both or in one, never in neither.  Bytes outside a write never change.
 
-Tear points are classes by default (first and last byte, inside the first multi-byte character, one of each JSON structure kind, disk block
-boundaries) and every byte with ``every_byte``.  ``Bounds`` says what was left out and how much.
+Tear points are ``classes`` by default (first and last byte, inside the first multi-byte character, one of each JSON structure kind, disk block
+boundaries), ``every_byte``, or only the ``ends`` for a crash within a crash.  ``Bounds`` says what was left out and how much.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import msgspec
 from simulator.values import MUTATIONS, CrashState, Disk, Fill, Op, Recording, Tear
 
 Model = Literal["kill", "posix-min"]
+Tears = Literal["classes", "every_byte", "ends"]
 MODELS: tuple[Model, ...] = ("kill", "posix-min")
 
 BLOCK_BYTES = 4096
@@ -43,7 +44,7 @@ class Bounds(msgspec.Struct):
 
 
 def crash_states(
-    recording: Recording, model: Model, *, every_byte: bool = False, first_point: int = 0, bounds: Bounds | None = None
+    recording: Recording, model: Model, *, tears: Tears = "classes", first_point: int = 0, bounds: Bounds | None = None
 ) -> Iterator[CrashState]:
     """Every crash state of ``model``, in a fixed order, from ``first_point`` on."""
     bounds = bounds if bounds is not None else Bounds()
@@ -52,9 +53,9 @@ def crash_states(
         if interrupted is None and point and not _newly_visible(recording.ops, point, first_point):
             continue
         if model == "kill":
-            yield from _kill_states(recording, point, interrupted, every_byte, bounds)
+            yield from _kill_states(recording, point, interrupted, tears, bounds)
         else:
-            yield from _power_states(recording, point, interrupted, every_byte, bounds)
+            yield from _power_states(recording, point, interrupted, tears, bounds)
 
 
 def _newly_visible(ops: tuple[Op, ...], point: int, first_point: int) -> bool:
@@ -66,7 +67,7 @@ def _newly_visible(ops: tuple[Op, ...], point: int, first_point: int) -> bool:
 
 
 def _kill_states(
-    recording: Recording, point: int, interrupted: int | None, every_byte: bool, bounds: Bounds
+    recording: Recording, point: int, interrupted: int | None, tears: Tears, bounds: Bounds
 ) -> Iterator[CrashState]:
     done = tuple(i for i in range(point) if recording.ops[i].kind in MUTATIONS)
     yield CrashState("kill", point, done)
@@ -76,7 +77,7 @@ def _kill_states(
     if op.kind != "write":
         yield CrashState("kill", point, (*done, interrupted))
         return
-    for kept in _tear_points(op, every_byte, bounds):
+    for kept in _tear_points(op, tears, bounds):
         yield CrashState("kill", point, (*done, interrupted), Tear(interrupted, "torn", kept, kept, "old"))
     yield CrashState("kill", point, (*done, interrupted))
 
@@ -85,7 +86,7 @@ def _kill_states(
 
 
 def _power_states(
-    recording: Recording, point: int, interrupted: int | None, every_byte: bool, bounds: Bounds
+    recording: Recording, point: int, interrupted: int | None, tears: Tears, bounds: Bounds
 ) -> Iterator[CrashState]:
     waiting = pending(recording.ops, point)
     if interrupted is not None:
@@ -100,7 +101,7 @@ def _power_states(
             if op.kind == "rename" and op.parent != op.target_parent:
                 yield CrashState("posix-min", point, kept, doubled=index)
             if op.kind == "write":
-                for tear in _tears(index, op, every_byte, bounds):
+                for tear in _tears_of(index, op, tears, bounds):
                     yield CrashState("posix-min", point, kept, tear)
 
 
@@ -163,9 +164,9 @@ def _subsets(items: list[int], bounds: Bounds) -> Iterator[tuple[int, ...]]:
     yield from chosen
 
 
-def _tears(index: int, op: Op, every_byte: bool, bounds: Bounds) -> Iterator[Tear]:
+def _tears_of(index: int, op: Op, tears: Tears, bounds: Bounds) -> Iterator[Tear]:
     length = len(op.data)
-    for kept in _tear_points(op, every_byte, bounds):
+    for kept in _tear_points(op, tears, bounds):
         yield Tear(index, "torn", kept, kept, "nul")
         for reach in (*_block_ends(op, kept, bounds), length):
             if reach > kept:
@@ -183,11 +184,13 @@ def _block_ends(op: Op, kept: int, bounds: Bounds) -> list[int]:
     return _few([end for end in range(first, len(op.data), BLOCK_BYTES) if end > kept], 2, bounds)
 
 
-def _tear_points(op: Op, every_byte: bool, bounds: Bounds) -> list[int]:
+def _tear_points(op: Op, tears: Tears, bounds: Bounds) -> list[int]:
     data, length = op.data, len(op.data)
-    if every_byte:
+    if tears == "every_byte":
         return list(range(1, length))
     points = {1, length - 1}
+    if tears == "ends":
+        return sorted(point for point in points if 0 < point < length)
     for structure in (b"{", b"}", b"[", b"]", b":", b",", b'"', b"\\"):
         found = data.find(structure)
         if found >= 0:
@@ -228,85 +231,105 @@ def build_disk(recording: Recording, state: CrashState) -> Disk:
     return DiskBuilder(recording).build(state)
 
 
+class _Base(msgspec.Struct):
+    """What is certified at one crash point."""
+
+    key: tuple[bool, int]
+    files: dict[int, bytes]
+    folders: dict[int, dict[str, int]]
+    certified: frozenset[int]
+    names: dict[tuple[int, ...], dict[int, dict[str, int]]]
+    """Folders after some of the pending entries were applied; most states of a point share them."""
+
+
 class DiskBuilder:
-    """Builds many disks of one recording; what is certified at a crash point is computed once."""
+    """Builds many disks of one recording.  States that differ only in file contents share their folders, as the same object."""
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
-        self._bases: dict[tuple[bool, int], tuple[dict[int, bytes], dict[int, dict[str, int]], frozenset[int]]] = {}
+        self._current: _Base | None = None
+        self._made_folders = frozenset(op.inode for op in recording.ops if op.kind == "mkdir")
 
     def build(self, state: CrashState) -> Disk:
         ops = self._recording.ops
-        base_files, base_folders, certified = self._base(state)
-        files: dict[int, bytes] = dict(base_files)
-        folders: dict[int, dict[str, int]] = dict(base_folders)
-        copied: set[int] = set()
+        base = self._base(state)
+        files: dict[int, bytes] = dict(base.files)
+        entries: list[int] = []
         for index in state.kept:
-            if index in certified:
+            if index in base.certified:
                 continue
-            tear = state.tear if state.tear is not None and state.tear.op == index else None
-            if index == state.doubled:
-                _add_second_name(ops[index], folders, copied)
+            op = ops[index]
+            if op.kind == "write":
+                tear = state.tear if state.tear is not None and state.tear.op == index else None
+                files[op.inode] = _written(files.get(op.inode, b""), op, tear)
+            elif op.kind == "truncate":
+                files[op.inode] = _truncated(files.get(op.inode, b""), op)
             else:
-                _apply(ops[index], tear, files, folders, copied)
-        return Disk(files, folders)
+                entries.append(index)
+                if (
+                    op.kind in ("create", "rename")
+                    and op.inode not in base.folders
+                    and op.inode not in self._made_folders
+                ):
+                    files.setdefault(op.inode, b"")
+        return Disk(files, self._folders(base, entries, state.doubled))
 
-    def _base(self, state: CrashState) -> tuple[dict[int, bytes], dict[int, dict[str, int]], frozenset[int]]:
-        ops, point = self._recording.ops, state.point
-        key = (state.model == "kill", point)
-        found = self._bases.get(key)
+    def _folders(self, base: _Base, entries: list[int], doubled: int | None) -> dict[int, dict[str, int]]:
+        key = (*entries, -1 if doubled is None else doubled)
+        found = base.names.get(key)
         if found is None:
+            found = {inode: dict(names) for inode, names in base.folders.items()}
+            for index in entries:
+                op = self._recording.ops[index]
+                if op.inode in self._made_folders:
+                    found.setdefault(op.inode, {})
+                _apply_entry(op, found, twice=index == doubled)
+            base.names[key] = found
+        return found
+
+    def _base(self, state: CrashState) -> _Base:
+        key = (state.model == "kill", state.point)
+        if self._current is None or self._current.key != key:
+            ops, point = self._recording.ops, state.point
             waiting = set() if state.model == "kill" else set(pending(ops, point))
             files: dict[int, bytes] = dict(self._recording.base.files)
             folders = {inode: dict(names) for inode, names in self._recording.base.folders.items()}
             certified = [i for i in range(point) if ops[i].kind in MUTATIONS and i not in waiting]
             for index in certified:
-                _apply(ops[index], None, files, folders, set(folders))
-            self._bases = {key: (files, folders, frozenset(certified))}
-            found = self._bases[key]
-        return found
+                _apply(ops[index], files, folders)
+            self._current = _Base(key, files, folders, frozenset(certified), {})
+        return self._current
 
 
-def _apply(
-    op: Op, tear: Tear | None, files: dict[int, bytes], folders: dict[int, dict[str, int]], copied: set[int]
-) -> None:
-    """Apply one change.  ``copied``: folders that already are this disk's own, and may be changed in place."""
+def _apply(op: Op, files: dict[int, bytes], folders: dict[int, dict[str, int]]) -> None:
     if op.kind == "write":
-        files[op.inode] = _written(files.get(op.inode, b""), op, tear)
+        files[op.inode] = _written(files.get(op.inode, b""), op, None)
     elif op.kind == "truncate":
-        data = files.get(op.inode, b"")
-        files[op.inode] = data[: op.size] + bytes(max(0, op.size - len(data)))
+        files[op.inode] = _truncated(files.get(op.inode, b""), op)
     else:
-        for parent in (op.parent, op.target_parent):
-            if parent and parent not in copied:
-                folders[parent] = dict(folders.get(parent, {}))
-                copied.add(parent)
-        _apply_entry(op, files, folders, copied)
+        if op.kind == "create":
+            files.setdefault(op.inode, b"")
+        _apply_entry(op, folders)
 
 
-def _apply_entry(op: Op, files: dict[int, bytes], folders: dict[int, dict[str, int]], copied: set[int]) -> None:
-    names = folders[op.parent]
+def _truncated(data: bytes, op: Op) -> bytes:
+    return data[: op.size] + bytes(max(0, op.size - len(data)))
+
+
+def _apply_entry(op: Op, folders: dict[int, dict[str, int]], *, twice: bool = False) -> None:
+    """Apply one change of a name.  ``twice``: a rename whose old name is still there."""
+    names = folders.setdefault(op.parent, {})
     if op.kind == "create":
-        files.setdefault(op.inode, b"")
         names[op.name] = op.inode
     elif op.kind == "mkdir":
-        if op.inode not in folders:
-            folders[op.inode] = {}
-            copied.add(op.inode)
+        folders.setdefault(op.inode, {})
         names[op.name] = op.inode
     elif op.kind == "rename":
-        if names.get(op.name) == op.inode:
+        if names.get(op.name) == op.inode and not twice:
             del names[op.name]
-        folders[op.target_parent][op.target_name] = op.inode
+        folders.setdefault(op.target_parent, {})[op.target_name] = op.inode
     elif names.get(op.name) == op.inode:
         del names[op.name]
-
-
-def _add_second_name(op: Op, folders: dict[int, dict[str, int]], copied: set[int]) -> None:
-    if op.target_parent not in copied:
-        folders[op.target_parent] = dict(folders.get(op.target_parent, {}))
-        copied.add(op.target_parent)
-    folders[op.target_parent][op.target_name] = op.inode
 
 
 def _written(data: bytes, op: Op, tear: Tear | None) -> bytes:

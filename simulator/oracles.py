@@ -16,7 +16,7 @@ from functools import cached_property
 from msgspec.structs import replace
 
 from pseudoclaude.messages import History, Message
-from simulator.values import Loaded, OracleName, Recording, Recovered, SessionRecord, Verdict
+from simulator.values import Loaded, Op, OracleName, Recording, Recovered, SessionRecord, Verdict
 
 
 class Evidence:
@@ -47,13 +47,13 @@ class Evidence:
 
 def no_raise(case: Evidence) -> str:
     """O1: loading, opening and appending never raise, whatever the disk holds."""
-    looks = (case.recovered.loaded, case.recovered.reopened, case.recovered.usable, case.recovered.again)
+    looks = (case.recovered.loaded, case.recovered.reopened, case.recovered.usable)
     return next((f"{look.raised}" for look in looks if look.raised), "")
 
 
 def protocol_valid(case: Evidence) -> str:
-    """O2: what loads is a history the provider accepts when the user goes on, now and after each restart."""
-    for look in (case.recovered.loaded, case.recovered.reopened, case.recovered.usable, case.recovered.again):
+    """O2: what loads is a history the provider accepts when the user goes on, now and after the restart."""
+    for look in (case.recovered.loaded, case.recovered.reopened, case.recovered.usable):
         if look.violations:
             return look.violations[0]
     return ""
@@ -90,17 +90,19 @@ def prefix_without_holes(case: Evidence) -> str:
     return f"{len(case.recovered.loaded.messages)} messages load that were never the history together"
 
 
-def atomic_replace(case: Evidence) -> str:
-    """O6: around a replace the loaded history is exactly the one before or the one after, never empty, mixed or in part."""
-    if case.matches or case.recovered.loaded.raised:
+def atomic_replace(case: Evidence) -> str | None:
+    """O6: while a replace is in flight, the loaded history is exactly the one before or the one after: never empty, mixed or in part."""
+    in_flight = [step for step in sorted(case.session.replaces) if case.acked < step <= case.issued]
+    if not in_flight or case.recovered.loaded.raised:
+        return None
+    if any(case.acked <= step <= case.issued for step in case.matches):
         return ""
     loaded = case.recovered.loaded.messages
-    for step in sorted(case.session.replaces):
-        if step <= case.issued:
-            snapshot, _ = settled(case.session.histories[step])
-            if len(loaded) < len(snapshot) and loaded == snapshot[: len(loaded)]:
-                return f"{len(loaded)} of the {len(snapshot)} messages of the snapshot of change {step} load, without the rest"
-    return f"{len(loaded)} messages load that are neither the history before the replace nor the one after it"
+    step = in_flight[0]
+    snapshot, _ = settled(case.session.histories[step])
+    if len(loaded) < len(snapshot) and loaded == snapshot[: len(loaded)]:
+        return f"{len(loaded)} of the {len(snapshot)} messages of the snapshot of change {step} load, without the rest"
+    return f"{len(loaded)} messages load that are neither the history before the replace of change {step} nor the one after it"
 
 
 def references_hold(case: Evidence) -> str:
@@ -128,21 +130,18 @@ def recovery_idempotent(case: Evidence) -> str:
 
 
 def usable_afterwards(case: Evidence) -> str:
-    """O11: after recovery a message can be appended, it is acknowledged, and it is there after one restart and after two."""
+    """O11: after recovery a message can be appended, and the restart gives what was loaded plus what was appended."""
     recovered = case.recovered
-    if recovered.usable.raised or recovered.again.raised:
+    if recovered.usable.raised or recovered.reopened.raised:
         return ""
-    expected = (*recovered.loaded.messages, recovered.probes[0])
-    if recovered.usable.messages != expected:
+    if recovered.usable.messages != (*recovered.loaded.messages, recovered.probe):
         return "after recovery and one append, the restart does not give what was loaded plus what was appended"
-    if recovered.again.messages != (*expected, recovered.probes[1]):
-        return "after a second restart and append, the history is not what it was plus what was appended"
     if recovered.open_files:
         return f"{recovered.open_files} files were left open"
     return ""
 
 
-Judge = Callable[[Evidence], str]
+Judge = Callable[[Evidence], str | None]
 
 BOUND_ORACLES: Mapping[OracleName, Judge] = {
     "O3": acknowledged_durable,
@@ -176,10 +175,26 @@ def applicable(recording: Recording, session: SessionRecord) -> frozenset[Oracle
     return frozenset(names)
 
 
-def judge(name: OracleName, case: Evidence) -> Verdict:
-    """One oracle's word on one case."""
+def judge(name: OracleName, case: Evidence) -> Verdict | None:
+    """One oracle's word on one case; None when the case says nothing about its guarantee."""
     broken = ORACLES[name](case)
+    if broken is None:
+        return None
     return Verdict(name, "broken" if broken else "held", broken)
+
+
+def bounds_at(ops: tuple[Op, ...], folder: str, point: int, *, power: bool) -> tuple[int, int]:
+    """``(acknowledged, issued)``: the last step promised before ``point``, and the last one begun."""
+    acked = issued = 0
+    for op in ops[:point]:
+        mark = op.mark
+        if mark is None or mark.folder != folder:
+            continue
+        if op.kind == "issue":
+            issued = max(issued, mark.step)
+        elif mark.durable or not power:
+            acked = max(acked, mark.step)
+    return acked, issued
 
 
 # --- comparing histories ---------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from contextlib import closing
 from importlib.metadata import version
 from pathlib import Path
 
@@ -42,16 +43,16 @@ def record_cassette(
         "recorder": f"vcrpy {version('vcrpy')}",
     }
     if provider != EMULATOR:
-        live = ADAPTERS[provider](model, stream=stream)
         address = PUBLIC_ADDRESSES[provider]
-        _run(scenario, live, out, address, {**notes, "recorded_from": f"{address}, model {model}"})
+        with closing(ADAPTERS[provider](model, stream=stream)) as live:
+            _run(scenario, live, out, address, {**notes, "recorded_from": f"{address}, model {model}"})
         return
     notes["recorded_from"] = "the project's own emulator (simulator/replies/emulator.py), not a provider"
     with running_emulator(scenario.provider) as served:
         url = served.url(dialect)
         name = model or scenario.provider.model or EMULATOR_MODEL
-        emulated = ADAPTERS[dialect](name, api_key=EMULATOR_KEY, base_url=url, stream=stream)
-        _run(scenario, emulated, out, url, notes)
+        with closing(ADAPTERS[dialect](name, api_key=EMULATOR_KEY, base_url=url, stream=stream)) as emulated:
+            _run(scenario, emulated, out, url, notes)
 
 
 def _run(scenario: Scenario, provider: Provider, out: str | Path, served_at: str, provenance: dict[str, str]) -> None:

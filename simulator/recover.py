@@ -1,7 +1,6 @@
 """Recover: run the real product on one crash state, the way a user would, and write down what it did.
 
-For every session the recording knows: look at it (``load``), open it for append, say something, close, and do it once more - two widely used
-agents lose the whole history only at the second resume.  Nothing is judged here.
+For every session the recording knows: look at it (``load``), open it for append, say something, close, and look again.  Nothing is judged here.
 """
 
 from __future__ import annotations
@@ -19,7 +18,9 @@ from simulator.product import Product
 from simulator.values import Disk, Loaded, Recovered, SpillSeen
 from simulator.world import SimClock, SimIds, protocol_violations
 
-PROBES = (Message("user", "Are you still there? ✓"), Message("user", "And now, after one more restart?"))
+PROBE = Message("user", "Are you still there? ✓")
+OPENED, APPENDED = 1, 3
+"""Steps of a recovery: the history it found; what its repair made of it (step 2, just before the append); and that plus the probe."""
 NEXT = Message("user", "Go on.")
 
 
@@ -34,18 +35,17 @@ class Recoverer:
         self._checked: dict[int, list[tuple[History, tuple[str, ...]]]] = {}
 
     def recover(self, disk: Disk, folder: str, log: OpLog | None = None) -> Recovered:
-        """What the product does with ``disk``.  ``log`` records the calls of the first opening and append, for a second crash."""
+        """What the product does with ``disk``.  ``log`` records the calls of the opening and the append, for a second crash."""
         fs = SimFileSystem(disk)
         loaded = self._look(folder, lambda: self._product.load(folder, fs=fs, dangling="trim"), fs)
         fs.log = log
-        reopened, untouched = self._live(folder, fs, PROBES[0], log)
+        reopened, untouched = self._live(folder, fs, log)
         fs.log = None
-        usable, still_untouched = self._live(folder, fs, PROBES[1], None)
-        again = self._look(folder, lambda: self._product.load(folder, fs=fs, dangling="trim"), fs)
-        return Recovered(loaded, reopened, untouched and still_untouched, PROBES, usable, again, fs.open_files)
+        usable = self._look(folder, lambda: self._product.load(folder, fs=fs, dangling="trim"), fs)
+        return Recovered(loaded, reopened, untouched, PROBE, usable, fs.open_files)
 
-    def _live(self, folder: str, fs: SimFileSystem, probe: Message, log: OpLog | None) -> tuple[Loaded, bool]:
-        """One process: open, append ``probe``, close.  What it loaded, and whether opening left every byte alone."""
+    def _live(self, folder: str, fs: SimFileSystem, log: OpLog | None) -> tuple[Loaded, bool]:
+        """One process: open, append the probe, close.  What it loaded, and whether opening left every byte alone."""
         untouched = True
 
         def open_and_append() -> LoadResult:
@@ -57,10 +57,11 @@ class Recoverer:
             try:
                 untouched = _session_bytes(fs, folder) == before
                 if log is not None:
-                    log.issue(folder, 1)
-                writer.append_message(probe)
+                    log.ack(folder, OPENED, durable=self._settings.durability != "off")
+                    log.issue(folder, APPENDED)
+                writer.append_message(PROBE)
                 if log is not None:
-                    log.ack(folder, 1, durable=self._settings.durability == "always")
+                    log.ack(folder, APPENDED, durable=self._settings.durability == "always")
                 writer.close()
             except BaseException:
                 writer.abandon()

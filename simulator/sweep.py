@@ -7,18 +7,18 @@ judged again for every pair (acknowledged, issued) that no earlier pair of the s
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
 import msgspec
 
-from simulator.crash import BLOCK_BYTES, Bounds, DiskBuilder, Model, crash_states
-from simulator.disk import OpLog
-from simulator.oracles import BOUND_ORACLES, DISK_ORACLES, Evidence, applicable, judge
+from simulator.again import second_recording
+from simulator.crash import BLOCK_BYTES, Bounds, DiskBuilder, Model, Tears, crash_states
+from simulator.oracles import BOUND_ORACLES, DISK_ORACLES, Evidence, applicable, bounds_at, judge
 from simulator.product import Product
 from simulator.recover import Recoverer
 from simulator.scenario import Crash, Scenario
 from simulator.token import encode_state, token_of
-from simulator.values import CrashState, Disk, Op, OracleName, Recording, Recovered, SessionRecord, visible
+from simulator.values import CrashState, Disk, Op, OracleName, Recording, Recovered, SessionRecord, names_of
 
 FAILURES_KEPT = 200
 """Failures whose token is kept, a scenario; all are counted."""
@@ -66,16 +66,17 @@ class _Seen(msgspec.Struct):
 class Sweep:
     """Sweeps one recording; ``run`` may be called for several models."""
 
-    def __init__(self, recording: Recording, product: Product, scenario: Scenario, *, every_byte: bool = False) -> None:
+    def __init__(self, recording: Recording, product: Product, scenario: Scenario, *, tears: Tears = "classes") -> None:
         self.result = SweepResult(oracles={}, failures=[], model_states={})
         self._recording = recording
         self._recoverer = Recoverer(product, scenario.settings)
         self._scenario = scenario
-        self._every_byte = every_byte
+        self._tears = tears
         self._builder = DiskBuilder(recording)
         self._seen: dict[tuple[bytes, str], _Seen] = {}
         self._second: dict[tuple[bytes, str], None] = {}
         self._trees: set[bytes] = set()
+        self._digest = TreeDigest()
         self._applicable = {session.folder: applicable(recording, session) for session in recording.sessions}
 
     def run(self, crash: Crash) -> SweepResult:
@@ -85,7 +86,7 @@ class Sweep:
             self._applicable = {folder: names & set(wanted) for folder, names in self._applicable.items()}
         for model in crash.models:
             points = _replace_points(self._recording) if crash.during == "replace" else None
-            for state in crash_states(self._recording, model, every_byte=self._every_byte, bounds=self.result.bounds):
+            for state in crash_states(self._recording, model, tears=self._tears, bounds=self.result.bounds):
                 if points is None or state.point in points:
                     self._state(state, crash)
         self.result.trees = len(self._trees)
@@ -100,7 +101,7 @@ class Sweep:
         self.result.states += 1
         self.result.model_states[state.model] = self.result.model_states.get(state.model, 0) + 1
         disk = self._builder.build(state)
-        tree = tree_digest(disk)
+        tree = self._digest.of(disk)
         self._trees.add(tree)
         for session in self._recording.sessions:
             bounds = bounds_at(self._recording.ops, session.folder, state.point, power=state.model != "kill")
@@ -135,11 +136,13 @@ class Sweep:
             if name not in self._applicable[session.folder]:
                 continue
             verdict = judge(name, case)
+            if verdict is None:
+                continue
             self._count(name, verdict.outcome == "broken")
             if verdict.outcome == "broken":
                 failed.append((name, verdict.message))
         if failed:
-            self.result.mixtures += any(name in ("O5", "O6") for name, _ in failed)
+            self.result.mixtures += any(name == "O6" for name, _ in failed)
             self.result.lost += any(name == "O3" for name, _ in failed)
             self._fail(token_of(self._recording, state), state, failed, self._recording.ops)
 
@@ -169,20 +172,22 @@ class Sweep:
             return
         recording, first_point = second
         builder = DiskBuilder(recording)
-        for later in crash_states(recording, state.model, first_point=first_point, bounds=self.result.bounds):  # type: ignore[arg-type]
-            self._judge_again(state, later, recording, builder)
-        if state.model == "kill":
-            for later in crash_states(recording, "posix-min", first_point=first_point, bounds=self.result.bounds):
+        models: tuple[Model, ...] = ("kill", "posix-min") if state.model == "kill" else ("posix-min",)
+        for model in models:
+            for later in crash_states(
+                recording, model, tears="ends", first_point=first_point, bounds=self.result.bounds
+            ):
                 self._judge_again(state, later, recording, builder)
 
     def _judge_again(self, state: CrashState, later: CrashState, recording: Recording, builder: DiskBuilder) -> None:
         self.result.states += 1
         self.result.model_states["again"] = self.result.model_states.get("again", 0) + 1
         disk = builder.build(later)
-        tree = tree_digest(disk)
+        tree = self._digest.of(disk)
         session = recording.sessions[0]
         bounds = bounds_at(recording.ops, session.folder, later.point, power=later.model != "kill")
-        key = (tree, f"{session.folder}:{len(session.histories[0])}:{bounds}")
+        promised = [session.histories[step] for step in range(bounds[0], bounds[1] + 1)]
+        key = (tree, "|".join(f"{len(history)}{history[-1:]!r}" for history in promised))
         self._trees.add(tree)
         if key in self._second:
             return
@@ -190,74 +195,35 @@ class Sweep:
         recovered = self._recoverer.recover(disk, session.folder)
         self.result.deep_checks += 1
         case = Evidence(recording, session, recovered, *bounds)
-        failed = [(name, judge(name, case).message) for name in ("O1", "O2", "O3", "O5", "O11")]
-        broken = [(name, message) for name, message in failed if message]
+        verdicts = [judge(name, case) for name in ("O1", "O2", "O3", "O5", "O11")]
+        broken = [(verdict.oracle, verdict.message) for verdict in verdicts if verdict is not None and verdict.message]
         self._count("O10", bool(broken))
         if broken:
             token = f"{token_of(self._recording, state)}+{encode_state(recording.ops, later)}"
-            told = [("O10", f"after a crash of the recovery, {name}: {message}") for name, message in broken[:1]]
-            self._fail(token, later, told, recording.ops)  # type: ignore[arg-type]
-
-
-def second_recording(
-    recording: Recording, state: CrashState, session: SessionRecord, disk: Disk, recoverer: Recoverer
-) -> tuple[Recording, int] | None:
-    """The run that recovers from ``disk`` and appends one message, as a recording of its own, and the point where it begins."""
-    log = OpLog()
-    found = recoverer.recover(disk, session.folder, log)
-    if found.loaded.raised or found.reopened.raised:
-        return None
-    before: tuple[Op, ...] = ()
-    base = disk
-    if state.model == "kill":
-        before = tuple(_as_it_happened(recording.ops, state))
-        base = recording.base
-    histories = (found.loaded.messages, (*found.loaded.messages, found.probes[0]))
-    second = SessionRecord(session.folder, histories, frozenset())
-    return (
-        msgspec.structs.replace(recording, base=base, ops=(*before, *log.ops), sessions=(second,)),
-        len(before),
-    )
-
-
-def _as_it_happened(ops: tuple[Op, ...], state: CrashState) -> Iterator[Op]:
-    """The calls up to a kill, the interrupted write as far as it got.  Marks of the first run are left out."""
-    for index in range(state.point):
-        if ops[index].kind not in ("issue", "ack"):
-            yield ops[index]
-    if state.point < len(ops) and state.point in state.kept:
-        op = ops[state.point]
-        if state.tear is not None:
-            op = msgspec.structs.replace(op, data=op.data[: state.tear.kept])
-        yield op
+            name, message = broken[0]
+            self._fail(token, later, [("O10", f"after a crash of the recovery, {name}: {message}")], recording.ops)
 
 
 # --- small -----------------------------------------------------------------------------------------------------
 
 
-def bounds_at(ops: tuple[Op, ...], folder: str, point: int, *, power: bool) -> tuple[int, int]:
-    """``(acknowledged, issued)``: the last step promised before ``point``, and the last one begun."""
-    acked = issued = 0
-    for op in ops[:point]:
-        mark = op.mark
-        if mark is None or mark.folder != folder:
-            continue
-        if op.kind == "issue":
-            issued = max(issued, mark.step)
-        elif mark.durable or not power:
-            acked = max(acked, mark.step)
-    return acked, issued
+class TreeDigest:
+    """16 bytes that stand for everything visible on a disk.  Names are listed once for disks that share their folders."""
 
+    def __init__(self) -> None:
+        self._folders: object = None
+        self._names = b""
+        self._inodes: list[int] = []
 
-def tree_digest(disk: Disk) -> bytes:
-    """16 bytes that stand for everything visible on a disk."""
-    digest = hashlib.blake2b(digest_size=16)
-    for path, data in visible(disk):
-        kind = b"/" if data is None else b"=%d:" % len(data)
-        digest.update(path.encode() + kind)
-        if data:
-            digest.update(data)
-    return digest.digest()
+    def of(self, disk: Disk) -> bytes:
+        if disk.folders is not self._folders:
+            listed = names_of(disk.folders)
+            self._folders = disk.folders
+            self._names = b"".join(path.encode() + (b"/\0" if is_folder else b"\0") for path, _, is_folder in listed)
+            self._inodes = [inode for _, inode, is_folder in listed if not is_folder]
+        contents = [disk.files.get(inode, b"") for inode in self._inodes]
+        lengths = ",".join([str(len(data)) for data in contents])
+        return hashlib.blake2b(b"".join([self._names, lengths.encode(), *contents]), digest_size=16).digest()
 
 
 def in_flight(ops: tuple[Op, ...], state: CrashState) -> tuple[str, ...]:
@@ -292,4 +258,4 @@ def _replace_points(recording: Recording) -> set[int]:
     return points
 
 
-__all__ = ["Failure", "Model", "Sweep", "SweepResult", "Tally", "bounds_at", "in_flight", "tree_digest"]
+__all__ = ["Failure", "Model", "Sweep", "SweepResult", "Tally", "TreeDigest", "bounds_at", "in_flight"]

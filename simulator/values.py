@@ -154,17 +154,16 @@ class Loaded(msgspec.Struct, frozen=True):
 class Recovered(msgspec.Struct, frozen=True):
     """The real product, run on one crash state the way a user would.
 
-    ``loaded``: what a first look gives.  Then, twice, a process opens the session for append, says something (``probes``) and closes:
-    ``reopened`` and ``usable`` are what each of them found when it opened.  ``again`` is a last look.  ``untouched``: opening for append
-    changed no byte of the session.  ``open_files``: descriptors left open.
+    ``loaded``: what a first look gives.  Then a process opens the session for append, says something (``probe``) and closes: ``reopened`` is
+    what it found when it opened, ``untouched`` whether opening left every byte of the session alone, ``usable`` a last look.  ``open_files``:
+    descriptors left open.
     """
 
     loaded: Loaded
     reopened: Loaded
     untouched: bool
-    probes: tuple[Message, Message]
+    probe: Message
     usable: Loaded
-    again: Loaded
     open_files: int = 0
 
 
@@ -180,18 +179,24 @@ class Verdict(msgspec.Struct, frozen=True):
     message: str = ""
 
 
-def visible(disk: Disk) -> list[tuple[str, bytes | None]]:
-    """Every path a program would see, with the bytes of a file or None for a folder, in a fixed order.  Unlinked inodes do not show."""
-    found: list[tuple[str, bytes | None]] = []
+def names_of(folders: Mapping[int, Mapping[str, int]]) -> list[tuple[str, int, bool]]:
+    """``(path, inode, is_folder)`` of everything a program would find, in a fixed order.  Unlinked inodes do not show."""
+    found: list[tuple[str, int, bool]] = []
     waiting = [("", ROOT)]
     while waiting:
         path, inode = waiting.pop()
-        names = disk.folders[inode]
+        names = folders[inode]
         for name in sorted(names):
             child = names[name]
-            if child in disk.folders:
-                found.append((f"{path}/{name}", None))
+            is_folder = child in folders
+            found.append((f"{path}/{name}", child, is_folder))
+            if is_folder:
                 waiting.append((f"{path}/{name}", child))
-            else:
-                found.append((f"{path}/{name}", disk.files.get(child, b"")))
     return found
+
+
+def visible(disk: Disk) -> list[tuple[str, bytes | None]]:
+    """Every path a program would see, with the bytes of a file or None for a folder, in a fixed order."""
+    return [
+        (path, None if is_folder else disk.files.get(inode, b"")) for path, inode, is_folder in names_of(disk.folders)
+    ]

@@ -53,6 +53,8 @@ class SimFileSystem:
         self._next_inode = max([*self._files, *self._folders, ROOT]) + 1
         self._handles: dict[int, _Handle] = {}
         self._next_fd = 3
+        self._resolved: dict[str, int] = {}
+        """Paths looked up since a name last changed."""
 
     # --- the port ----------------------------------------------------------------------------------------------
 
@@ -64,6 +66,7 @@ class SimFileSystem:
         inode = self._new_inode()
         self._folders[inode] = {}
         self._folders[parent][name] = inode
+        self._resolved.clear()
         self._record(Op("mkdir", inode=inode, parent=parent, name=name), after)
 
     def open(self, path: str, mode: OpenMode) -> int:
@@ -76,6 +79,7 @@ class SimFileSystem:
             inode = self._new_inode()
             self._files[inode] = _File()
             self._folders[parent][name] = inode
+            self._resolved.clear()
             self._record(Op("create", inode=inode, parent=parent, name=name), after)
         elif mode == "create":
             raise os_error("EEXIST", path)
@@ -195,6 +199,7 @@ class SimFileSystem:
             return
         del self._folders[from_parent][from_name]
         self._folders[to_parent][to_name] = inode
+        self._resolved.clear()
         self._record(
             Op(
                 "rename",
@@ -216,6 +221,7 @@ class SimFileSystem:
         if inode in self._folders:
             raise os_error("EISDIR", path)
         del self._folders[parent][name]
+        self._resolved.clear()
         self._record(Op("unlink", inode=inode, parent=parent, name=name), after)
 
     def rmdir(self, path: str) -> None:
@@ -229,6 +235,7 @@ class SimFileSystem:
         if self._folders[inode]:
             raise os_error("ENOTEMPTY", path)
         del self._folders[parent][name]
+        self._resolved.clear()
         self._record(Op("rmdir", inode=inode, parent=parent, name=name), after)
 
     def fsync_dir(self, path: str) -> None:
@@ -345,6 +352,12 @@ class SimFileSystem:
         return handle
 
     def _find(self, path: str) -> int:
+        found = self._resolved.get(path)
+        if found is None:
+            found = self._resolved[path] = self._walk(path)
+        return found
+
+    def _walk(self, path: str) -> int:
         inode = ROOT
         for name in path.split("/"):
             if not name:
