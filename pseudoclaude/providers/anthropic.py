@@ -83,6 +83,10 @@ class AnthropicProvider:
         """Send ``request`` once.  Text is handed to ``on_text`` as it arrives; without streaming, once, whole."""
         return with_tool_names(self._answer(request, on_text), request.tools)
 
+    def close(self) -> None:
+        """Let go of the connections.  The provider can not be used afterwards."""
+        self._client.close()
+
     def _answer(self, request: Request, on_text: Callable[[str], None] | None) -> Reply:
         received = ReceivedMessage()
         try:

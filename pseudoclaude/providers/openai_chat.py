@@ -65,6 +65,10 @@ class OpenAIChatProvider:
         """Send ``request`` once.  Text is handed to ``on_text`` as it arrives; without streaming, once, whole."""
         return with_tool_names(self._answer(request, on_text), request.tools)
 
+    def close(self) -> None:
+        """Let go of the connections.  The provider can not be used afterwards."""
+        self._connection.close()
+
     def _answer(self, request: Request, on_text: Callable[[str], None] | None) -> Reply:
         completions = self._connection.client().chat.completions
         received = ReceivedCompletion(str(self._where))

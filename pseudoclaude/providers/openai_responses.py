@@ -64,6 +64,10 @@ class OpenAIResponsesProvider:
         """Send ``request`` once.  Text is handed to ``on_text`` as it arrives; without streaming, once, whole."""
         return with_tool_names(self._answer(request, on_text), request.tools)
 
+    def close(self) -> None:
+        """Let go of the connections.  The provider can not be used afterwards."""
+        self._connection.close()
+
     def _answer(self, request: Request, on_text: Callable[[str], None] | None) -> Reply:
         responses = self._connection.client().responses
         received = ReceivedResponse(str(self._where))

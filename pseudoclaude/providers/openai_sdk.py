@@ -54,6 +54,10 @@ class Connection:
                 raise missing_key("OPENAI_API_KEY", self._where) from None
         return self._client
 
+    def close(self) -> None:
+        if self._client is not None:
+            self._client.close()
+
 
 def usage_value(usage: Mapping[str, Any] | None, input_name: str, output_name: str) -> Usage | None:
     """OpenAI counts cached tokens inside the input; ours are apart."""

@@ -93,7 +93,7 @@ class Emulator:
         return await _respond(dialect, reply, body, request)
 
     async def _failed(self, request: Request, error: Exception) -> Response:
-        if not isinstance(error, ClientDisconnect):
+        if not isinstance(error, (ClientDisconnect, ConnectionCut)):
             self.failures.append(f"{request.url.path}: {error!r}")
         return _refused(refusal(ROUTES.get(request.url.path, "anthropic"), Fail(status=500, message=repr(error))))
 
@@ -118,7 +118,7 @@ class Emulator:
 @contextmanager
 def running_emulator(spec: ProviderSpec, *, port: int = 0) -> Iterator[RunningEmulator]:
     """Serve ``spec`` on loopback in a thread of its own until the block ends.  Port 0 takes any free one."""
-    with socket.create_server(("127.0.0.1", port)) as listener:
+    with _listener(port) as listener:
         emulator = Emulator(spec)
         server = uvicorn.Server(_config(emulator.app))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, name="emulator", daemon=True)
@@ -143,8 +143,21 @@ class RunningEmulator:
 
 def serve(spec: ProviderSpec, port: int) -> None:
     """Serve ``spec`` on loopback until interrupted."""
-    with socket.create_server(("127.0.0.1", port)) as listener:
+    with _listener(port) as listener:
         uvicorn.Server(_config(Emulator(spec).app)).run(sockets=[listener])
+
+
+def _listener(port: int) -> socket.socket:
+    """A listening socket on loopback.  Named as TCP, so that asyncio sends small writes at once instead of waiting for an ACK."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(("127.0.0.1", port))
+        listener.listen()
+    except OSError:
+        listener.close()
+        raise
+    return listener
 
 
 def _config(app: Starlette) -> uvicorn.Config:

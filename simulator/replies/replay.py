@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx2
 
-from pseudoclaude.ports import Provider, Reply, Request
+from pseudoclaude.ports import Reply, Request
 from pseudoclaude.providers.anthropic import AnthropicProvider
 from pseudoclaude.providers.openai_chat import OpenAIChatProvider
 from pseudoclaude.providers.openai_responses import OpenAIResponsesProvider
@@ -16,7 +16,8 @@ from simulator.replies.cassettes import Cassette, Recorded, load_cassette
 from simulator.replies.errors import CassetteUnreadable
 from simulator.replies.transport import Match, ReplayTransport, StreamCut
 
-ADAPTERS: dict[str, Callable[..., Provider]] = {
+Adapter = AnthropicProvider | OpenAIChatProvider | OpenAIResponsesProvider
+ADAPTERS: dict[str, Callable[..., Adapter]] = {
     "anthropic": AnthropicProvider,
     "openai-chat": OpenAIChatProvider,
     "openai-responses": OpenAIResponsesProvider,

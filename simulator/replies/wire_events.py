@@ -133,7 +133,10 @@ def _anthropic_usage(usage: Usage) -> dict[str, int]:
 
 
 def _object(call: ToolCall) -> dict[str, Any]:
-    value = json.loads(call.arguments)
+    try:
+        value = json.loads(call.arguments)
+    except ValueError:
+        value = None
     if not isinstance(value, dict):
         raise ValueError(f"the arguments of call {call.id} are no JSON object; only a stream can carry them")
     return value
@@ -210,35 +213,36 @@ def _cached(usage: Usage) -> dict[str, int]:
 def _responses_stream(reply: Numbered) -> Iterator[Event]:
     sequence = iter(range(1_000_000_000))
 
-    def event(kind: str, text: str = "", **members: Any) -> Event:
-        return Event(kind, {"type": kind, "sequence_number": next(sequence), **members}, text)
+    def event(kind: str, members: dict[str, Any], said: str = "") -> Event:
+        return Event(kind, {"type": kind, "sequence_number": next(sequence), **members}, said)
 
     begun = {**_responses_head(reply), "status": "in_progress", "output": [], "usage": None}
-    yield event("response.created", response=begun)
-    yield event("response.in_progress", response=begun)
+    yield event("response.created", {"response": begun})
+    yield event("response.in_progress", {"response": begun})
     for index, item in enumerate(_responses_items(reply)):
-        yield event("response.output_item.added", output_index=index, item=_opened(item))
-        if item["type"] == "message":
-            yield from _text_events(event, index, item)
-        else:
-            place = {"item_id": item["id"], "output_index": index}
-            for piece in pieces(item["arguments"]):
-                yield event("response.function_call_arguments.delta", **place, delta=piece)
-            yield event("response.function_call_arguments.done", **place, arguments=item["arguments"])
-        yield event("response.output_item.done", output_index=index, item=item)
+        yield event("response.output_item.added", {"output_index": index, "item": _opened(item)})
+        yield from _text_events(event, index, item) if item["type"] == "message" else _call_events(event, index, item)
+        yield event("response.output_item.done", {"output_index": index, "item": item})
     body = _responses_body(reply)
-    yield event(f"response.{body['status']}", response=body)
+    yield event(f"response.{body['status']}", {"response": body})
 
 
 def _text_events(event: Callable[..., Event], index: int, item: dict[str, Any]) -> Iterator[Event]:
     part = item["content"][0]
     kind, member = ("refusal", "refusal") if part["type"] == "refusal" else ("output_text", "text")
     place = {"item_id": item["id"], "output_index": index, "content_index": 0}
-    yield event("response.content_part.added", **place, part={**part, member: ""})
+    yield event("response.content_part.added", {**place, "part": {**part, member: ""}})
     for piece in pieces(part[member]):
-        yield event(f"response.{kind}.delta", piece, **place, delta=piece)
-    yield event(f"response.{kind}.done", **place, **{member: part[member]})
-    yield event("response.content_part.done", **place, part=part)
+        yield event(f"response.{kind}.delta", {**place, "delta": piece}, piece)
+    yield event(f"response.{kind}.done", {**place, member: part[member]})
+    yield event("response.content_part.done", {**place, "part": part})
+
+
+def _call_events(event: Callable[..., Event], index: int, item: dict[str, Any]) -> Iterator[Event]:
+    place = {"item_id": item["id"], "output_index": index}
+    for piece in pieces(item["arguments"]):
+        yield event("response.function_call_arguments.delta", {**place, "delta": piece})
+    yield event("response.function_call_arguments.done", {**place, "arguments": item["arguments"]})
 
 
 def _responses_body(reply: Numbered) -> dict[str, Any]:
