@@ -124,12 +124,26 @@ def r04(request: Request) -> Iterator[Found]:
 
 
 def r05(request: Request) -> Iterator[Found]:
-    followed = False
+    following: Item | None = None
     for item in reversed(request.items):
         if item.kind != "reasoning":
-            followed = item.kind not in OUTPUTS and (item.kind != "message" or (item.is_assistant and _has_text(item)))
-        elif not followed:
+            following = item
+        elif following is None or not _is_reply(following):
             yield item.path, "reasoning without the item it was produced for right behind it"
+        elif _lost_its_partner(request, item, following):
+            yield item.path, "reasoning goes with its id, and the item behind it is not the one the server knows"
+
+
+def _is_reply(item: Item) -> bool:
+    if item.kind == "message":
+        return item.is_assistant and _has_text(item)
+    return item.kind not in OUTPUTS
+
+
+def _lost_its_partner(request: Request, reasoning: Item, following: Item) -> bool:
+    """The server looks up what it stored; seen for a message without its id, assumed for other items."""
+    known = reasoning.data.get("id") is not None and request.context.store is not False
+    return known and following.data.get("id") is None and (following.kind == "message" or request.conservative)
 
 
 def _has_text(item: Item) -> bool:

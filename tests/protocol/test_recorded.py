@@ -22,7 +22,11 @@ DIALECTS = {
     "/v1/responses/input_tokens": "openai-responses",
 }
 
-HISTORY_ERRORS = ("does not match the expected shape", "without its required following item", "does not support 'developer'")
+HISTORY_ERRORS = (
+    "does not match the expected shape",
+    "without its required following item",
+    "does not support 'developer'",
+)
 """Words of a 400 that says the history is wrong."""
 
 OTHER_ERRORS = {
@@ -48,7 +52,9 @@ class Recorded(NamedTuple):
     context: dict[str, Any]
 
     def judged(self) -> list[Violation]:
-        return check(self.dialect, self.body.get("messages", self.body.get("input")), profile="firm", context=self.context)
+        return check(
+            self.dialect, self.body.get("messages", self.body.get("input")), profile="firm", context=self.context
+        )
 
 
 @functools.cache
@@ -62,7 +68,9 @@ def _recorded() -> tuple[Recorded, ...]:
             body = json.loads(request["body"])
             if isinstance(body.get("input"), str):
                 body["input"] = [{"role": "user", "content": body["input"]}]
-            dialect = next(DIALECTS[known] for known in sorted(DIALECTS, key=len, reverse=True) if f"/{address}".endswith(known))
+            dialect = next(
+                DIALECTS[known] for known in sorted(DIALECTS, key=len, reverse=True) if f"/{address}".endswith(known)
+            )
             context = context_of_body(dialect, body)
             if body.get("model") in MODEL_ROLES:
                 context["roles"] = MODEL_ROLES[body["model"]]
@@ -85,11 +93,15 @@ def test_what_was_answered_passes_firm() -> None:
 
 
 def test_what_was_refused_for_its_history_is_reported() -> None:
-    refused = [each for each in _recorded() if each.status == 400 and any(words in each.answer for words in HISTORY_ERRORS)]
+    refused = [
+        each for each in _recorded() if each.status == 400 and any(words in each.answer for words in HISTORY_ERRORS)
+    ]
     assert {each.name: sorted({violation.rule for violation in each.judged()}) for each in refused} == {
         "anthropic__messages__plain__err400__dd_trace_py__anthropic_completion_error[0]": ["A05"],
         "openai__chat__plain__err400__pydantic_ai__openai_o1_mini_system_role_developer[0]": ["C02"],
-        "openai__responses__plain__err400-reasoning__pydantic_ai__openai_responses_thinking_with_modified_history[1]": ["R05"],
+        "openai__responses__plain__err400-reasoning__pydantic_ai__openai_responses_thinking_with_modified_history[1]": [
+            "R05"
+        ],
     }
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pseudoclaude.messages import Message
-from pseudoclaude.providers.wire import anthropic, openai_chat, openai_responses
+from pseudoclaude.providers.wire import anthropic, compatible, openai_chat, openai_responses
 from pseudoclaude.providers.wire.aliases import wire_name
 
 Projection = Callable[[Sequence[Message]], list[dict[str, Any]]]
@@ -19,6 +19,13 @@ PROJECTIONS: Mapping[str, Projection] = {
     "anthropic": anthropic.to_wire,
     "openai-chat": openai_chat.to_wire,
     "openai-responses": openai_responses.to_wire,
+    "deepseek": compatible.reasoning,
+    "kimi": compatible.reasoning,
+    "mistral": compatible.mistral,
+    "gemini": compatible.gemini,
+    "vllm": compatible.chat_template,
+    "ollama": openai_chat.to_wire,
+    "bedrock-converse": compatible.bedrock,
 }
 
 __all__ = ["PROJECTIONS", "to_wire", "wire_name"]

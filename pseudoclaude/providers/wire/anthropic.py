@@ -20,14 +20,15 @@ from pseudoclaude.providers.wire.texts import EMPTY_MESSAGE, EMPTY_RESULT, JSONO
 ID_LENGTH_MAX = 64
 
 
-def to_wire(messages: Sequence[Message]) -> list[JSONObject]:
-    """One wire message a turn; see the package for what is dropped and what is filled in."""
-    return _Projection(messages).run()
+def to_wire(messages: Sequence[Message], *, with_native: bool = True) -> list[JSONObject]:
+    """One wire message a turn; ``with_native`` False projects the canonical messages alone."""
+    return _Projection(messages, with_native).run()
 
 
 class _Projection:
-    def __init__(self, messages: Sequence[Message]) -> None:
+    def __init__(self, messages: Sequence[Message], with_native: bool) -> None:
         self.messages = messages
+        self.with_native = with_native
         self.out: list[JSONObject] = []
         self.ids: CallIds = call_ids(ID_LENGTH_MAX)
         self.native = native.Replay(messages, self.ids)
@@ -69,7 +70,9 @@ class _Projection:
         last["content"] = content + blocks
 
     def _assistant(self, position: int, message: Message) -> None:
-        content: Any = self.native.blocks(position, message) if message.native is not None else None
+        content: Any = (
+            self.native.blocks(position, message) if self.with_native and message.native is not None else None
+        )
         if content is None:
             content = self._canonical(message)
         if not content:
