@@ -80,7 +80,7 @@ class Emulator:
             history = _history(dialect, body)
         except (ValueError, KeyError, TypeError) as error:
             return _refused(malformed_refusal(dialect, f"the request body cannot be read: {error}"))
-        problem = self._judge(dialect, body, history)
+        problem = self._judge(dialect, body, history, request.headers)
         if problem is not None:
             return _refused(problem)
         try:
@@ -97,8 +97,11 @@ class Emulator:
             self.failures.append(f"{request.url.path}: {error!r}")
         return _refused(refusal(ROUTES.get(request.url.path, "anthropic"), Fail(status=500, message=repr(error))))
 
-    def _judge(self, dialect: str, body: Mapping[str, Any], history: list[Any]) -> Refusal | None:
-        context: dict[str, Any] = {"tools": body.get("tools") or []}
+    def _judge(
+        self, dialect: str, body: Mapping[str, Any], history: list[Any], headers: Mapping[str, str]
+    ) -> Refusal | None:
+        betas = [beta.strip() for beta in headers.get("anthropic-beta", "").split(",") if beta.strip()]
+        context: dict[str, Any] = {"tools": body.get("tools") or [], "betas": betas}
         if dialect == "anthropic" and isinstance(body.get("thinking"), Mapping):
             context["thinking"] = body["thinking"].get("type", "disabled")
         if dialect == "openai-responses":

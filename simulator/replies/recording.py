@@ -83,8 +83,9 @@ def recording(
             for key, value in sorted(provenance.items()):
                 cassette.get_metadata(key, value)
             yield
-        _in_reading_order(aside, target)
-        load_cassette(target)
+        _in_reading_order(aside)
+        load_cassette(aside)
+        aside.replace(target)
     finally:
         aside.unlink(missing_ok=True)
 
@@ -142,9 +143,9 @@ def _environment_keys() -> list[str]:
     return [os.environ[name] for name in _KEY_VARIABLES if os.environ.get(name)]
 
 
-def _in_reading_order(source: Path, target: Path) -> None:
+def _in_reading_order(file: Path) -> None:
     """vcrpy's file with the provenance first, and long texts not folded, so that a diff shows what changed."""
-    document = yaml.safe_load(source.read_text(encoding="utf-8")) if source.exists() else {}
+    document = yaml.safe_load(file.read_text(encoding="utf-8"))
     ordered = {key: document[key] for key in ("version", "metadata", "interactions") if key in document}
     text = yaml.safe_dump(ordered, sort_keys=False, allow_unicode=True, width=1_000_000)
-    target.write_text(text, encoding="utf-8")
+    file.write_text(text, encoding="utf-8")

@@ -92,7 +92,7 @@ def test_the_openai_client_on_responses() -> None:
 
 # --- the check -------------------------------------------------------------------------------------------------
 
-SEEN_BY_ALL = frozenset({"tools", "thinking", "store"})
+SEEN_BY_ALL = frozenset({"tools", "thinking", "store", "betas"})
 """Context that stands in a request; the rest only a provider's own records would tell."""
 
 
@@ -144,6 +144,8 @@ def _body(case: Case) -> dict[str, Any]:
         body["tools"] = [{"name": name, "input_schema": {"type": "object"}} for name in names]
         if context.get("thinking", "disabled") != "disabled":
             body["thinking"] = {"type": context["thinking"], "budget_tokens": 1024}
+    if "betas" in context:
+        body["extra_headers"] = {"anthropic-beta": ",".join(context["betas"])}
     if "store" in context:
         body["store"] = context["store"]
     return body

@@ -1,0 +1,204 @@
+"""Must show: recorded from the emulator, a cassette replays with the emulator off to the same run, and holds no secret."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import msgspec
+import pytest
+import yaml
+
+from simulator.record import Recorder
+from simulator.record_cassette import main, record_cassette
+from simulator.replies import CassetteProvider, cassette_provider, load_cassette
+from simulator.replies.cassettes import Cassette
+from simulator.replies.emulator import running_emulator
+from simulator.replies.errors import CassetteUnreadable
+from simulator.replies.recording import PUBLIC_ADDRESSES, Scrubber, recording
+from simulator.replies.scripted import ScriptedProvider
+from simulator.scenario import Scenario, load_scenario
+from simulator.values import Recording
+from simulator.world import CheckedProvider
+from tests.replies.build import spec
+
+OWN = Path(__file__).resolve().parents[2] / "scenarios" / "cassettes" / "recordings"
+NAMES = ["anthropic_parallel_tools", "anthropic_tool_loop"]
+
+
+def _scenario(name: str) -> Scenario:
+    return load_scenario(OWN / f"{name}.script.yaml")
+
+
+def _run(scenario: Scenario, provider: Any) -> Recording:
+    recorder = Recorder(scenario, 0, "product")
+    recorder.world.provider = CheckedProvider(provider)
+    return recorder.run()
+
+
+# --- the project's own cassettes -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_own_cassette_is_the_script_over_http(name: str) -> None:
+    scenario = _scenario(name)
+    replay = cassette_provider(OWN / f"{name}.yaml")
+    run = _run(scenario, replay)
+    assert replay.remaining == ()
+    assert run == _run(scenario, ScriptedProvider(scenario.provider, scenario.settings.dialect))
+    assert run.violations == ()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMES)
+def test_an_own_cassette_is_made_again_byte_for_byte(name: str, tmp_path: Path) -> None:
+    plain = ["--plain"] if name == "anthropic_parallel_tools" else []
+    main([str(OWN / f"{name}.script.yaml"), "--out", str(tmp_path / "again.yaml"), *plain])
+    assert (tmp_path / "again.yaml").read_bytes() == (OWN / f"{name}.yaml").read_bytes()
+
+
+def test_one_streams_and_one_does_not() -> None:
+    streams = {name: {one.streams for one in load_cassette(OWN / f"{name}.yaml").interactions} for name in NAMES}
+    assert streams == {"anthropic_parallel_tools": {False}, "anthropic_tool_loop": {True}}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_where_it_comes_from_stands_in_the_file(name: str) -> None:
+    metadata = yaml.safe_load((OWN / f"{name}.yaml").read_text())["metadata"]
+    assert "emulator" in metadata["recorded_from"]
+    assert "not a provider" in metadata["recorded_from"]
+    assert {"dialect", "scenario", "sdk", "recorder"} < metadata.keys()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dialect", list(PUBLIC_ADDRESSES))
+@pytest.mark.parametrize("stream", [True, False])
+def test_every_api_is_recorded_and_replays_to_the_same_run(dialect: str, stream: bool, tmp_path: Path) -> None:
+    document = yaml.safe_load((OWN / "anthropic_parallel_tools.script.yaml").read_text())
+    document["settings"]["dialect"] = dialect
+    file, out = tmp_path / "scenario.yaml", tmp_path / "cassette.yaml"
+    file.write_text(yaml.safe_dump(document))
+    record_cassette(file, out, stream=stream)
+    scenario = load_scenario(file)
+    replay = cassette_provider(out)
+    assert replay.dialect == dialect
+    assert _run(scenario, replay) == _run(scenario, ScriptedProvider(scenario.provider, dialect))
+    assert "127.0.0.1" not in out.read_text()
+
+
+# --- secrets ---------------------------------------------------------------------------------------------------
+
+KEY = "sk-ant-api03-" + "Zq9" * 8
+KNOWN = "correct-horse-battery-staple"
+"""A secret without the look of one, which the caller names."""
+PLANTED = [
+    KEY,
+    KNOWN,
+    "sk-proj-" + "a1B2" * 6,
+    "org-" + "Ab12" * 6,
+    "Bearer " + "tok" * 6,
+    "ghp_" + "x" * 30,
+    "AKIA" + "Q" * 16,
+]
+
+
+@pytest.mark.slow
+def test_a_secret_planted_anywhere_is_not_in_the_file(tmp_path: Path) -> None:
+    out, everything = tmp_path / "cassette.yaml", " ".join(PLANTED)
+    body = {
+        "model": "m",
+        "max_tokens": 9,
+        "messages": [{"role": "user", "content": f"My keys: {everything}"}],
+        "metadata": {"api_key": "plain-looking", "user_id": KNOWN},
+    }
+    headers = {
+        "x-api-key": KEY,
+        "authorization": f"Bearer {KEY}",
+        "cookie": f"session={KNOWN}",
+        "openai-organization": "org-of-mine",
+        "x-anything": KNOWN,
+        "anthropic-beta": KNOWN,
+    }
+    with (
+        running_emulator(spec({"text": f"You said {everything}"})) as served,
+        recording(out, served_at=served.base_url, dialect="anthropic", provenance={"why": "a test"}, secrets=[KNOWN]),
+    ):
+        query = {"api_key": KEY, "beta": KNOWN, "token": KNOWN}
+        answer = httpx2.post(served.base_url + "/v1/messages", json=body, headers=headers, params=query)
+    assert KEY in answer.text, "the caller itself gets the reply as it came"
+    text = out.read_text()
+    for secret in [*PLANTED, "plain-looking", "org-of-mine", "127.0.0.1"]:
+        assert secret not in text
+    assert not re.search(
+        r"(?i)^\s*-?\s*(x-api-key|authorization|cookie|set-cookie|openai-organization|x-anything):", text, re.MULTILINE
+    )
+    assert "My keys: REDACTED" in text
+    assert "https://api.anthropic.com/v1/messages?beta=REDACTED" in text
+
+
+def test_of_a_response_only_the_headers_that_matter_are_kept() -> None:
+    headers = {
+        "Content-Type": ["application/json"],
+        "Retry-After": ["7"],
+        "Set-Cookie": ["__cf_bm=secret"],
+        "anthropic-organization-id": ["0123"],
+        "openai-organization": ["org-of-mine"],
+        "Authorization": [KEY],
+    }
+    response = {
+        "status": {"code": 429, "message": "x"},
+        "headers": headers,
+        "body": {"string": f'{{"organization_id": "0123", "a": "{KEY}"}}'},
+    }
+    kept = Scrubber("http://127.0.0.1:1", "https://api.anthropic.com", []).response(response)
+    assert kept["headers"] == {"content-type": ["application/json"], "retry-after": ["7"]}
+    assert kept["body"]["string"] == b'{"organization_id": "REDACTED", "a": "REDACTED"}'
+
+
+@pytest.mark.parametrize(
+    ("uri", "kept"),
+    [
+        ("http://127.0.0.1:1/v1/messages", "https://api.anthropic.com/v1/messages"),
+        ("http://127.0.0.1:1/v1/messages?beta=true&key=abc#part", "https://api.anthropic.com/v1/messages?beta=true"),
+        ("https://user:password@elsewhere.example/v1?api-version=2", "https://elsewhere.example/v1?api-version=2"),
+    ],
+)
+def test_an_address_loses_who_and_keeps_where(uri: str, kept: str) -> None:
+    assert Scrubber("http://127.0.0.1:1", "https://api.anthropic.com", []).address(uri) == kept
+
+
+def test_text_without_secrets_is_not_touched() -> None:
+    text = '{"content": "Ask the organization: risk-free, disk-based, org-chart, basic idea 世界 🙂", "max_tokens": 9}'
+    assert Scrubber("http://x", "https://y", ["short"]).text(text) == text
+
+
+# --- when it does not work -------------------------------------------------------------------------------------
+
+
+def test_an_exception_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    out = tmp_path / "cassette.yaml"
+    out.write_text("the old one")
+    with pytest.raises(KeyError), recording(out, served_at="http://x", dialect="anthropic", provenance={"a": "b"}):
+        raise KeyError("broken")
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("cassette.yaml", "the old one")]
+
+
+def test_a_block_without_requests_makes_no_file(tmp_path: Path) -> None:
+    out = tmp_path / "cassette.yaml"
+    with (
+        pytest.raises(CassetteUnreadable),
+        recording(out, served_at="http://x", dialect="anthropic", provenance={"a": "b"}),
+    ):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_own_cassette_misses_when_the_product_asks_something_else() -> None:
+    scenario = _scenario("anthropic_tool_loop")
+    other = msgspec.structs.replace(scenario, settings=msgspec.structs.replace(scenario.settings, max_output_tokens=77))
+    cassette = load_cassette(OWN / "anthropic_tool_loop.yaml")
+    with pytest.raises(Exception, match=r"max_tokens: recorded 8192, sent 77") as caught:
+        _run(other, CassetteProvider(Cassette(cassette.path, cassette.interactions)))
+    assert type(caught.value).__name__ == "CassetteMiss"
