@@ -17,6 +17,8 @@ from pseudoclaude.providers import to_wire
 from pseudoclaude.providers.wire import PROJECTIONS
 from tests.protocol.histories import ANY_HISTORY, DERANDOMIZED, damaged_histories, sound_histories
 
+pytestmark = pytest.mark.slow
+
 DANGLING = st.sampled_from(["trim", "answer"])
 NEXT = Message("user", "next")
 

@@ -1,0 +1,198 @@
+"""The front door: what it refuses, how it answers, and that no JSON value makes it raise."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pseudoclaude.protocol import check
+from pseudoclaude.protocol.check import DIALECTS, judge
+from pseudoclaude.protocol.context import DEFAULT, context_of
+from tests.protocol.cases import OWN_CASES, read_cases
+from tests.protocol.histories import DERANDOMIZED
+
+_LEAVES = st.sampled_from([None, True, 0, 1.5, "", " ", "x", "\ud800", "a.b", "sig:ok:1"])
+_KEYS = st.sampled_from(
+    [
+        *(
+            "role",
+            "content",
+            "type",
+            "text",
+            "id",
+            "tool_use_id",
+            "tool_calls",
+            "tool_call_id",
+            "function",
+            "name",
+            "arguments",
+        ),
+        *(
+            "input",
+            "thinking",
+            "signature",
+            "data",
+            "call_id",
+            "output",
+            "summary",
+            "encrypted_content",
+            "parts",
+            "functionCall",
+        ),
+        *(
+            "functionResponse",
+            "toolUse",
+            "toolResult",
+            "toolUseId",
+            "is_error",
+            "source",
+            "cache_control",
+            "output_config",
+            "tool",
+        ),
+    ]
+)
+_WORDS = st.sampled_from(
+    [
+        *(
+            "user",
+            "assistant",
+            "system",
+            "tool",
+            "model",
+            "text",
+            "tool_use",
+            "tool_result",
+            "thinking",
+            "redacted_thinking",
+            "image",
+        ),
+        *(
+            "server_tool_use",
+            "web_search_tool_result",
+            "compaction",
+            "message",
+            "reasoning",
+            "function_call",
+            "custom_tool_call",
+        ),
+        *(
+            "function_call_output",
+            "item_reference",
+            "program",
+            "mcp_approval_response",
+            "input_text",
+            "output_text",
+            "refusal",
+        ),
+        *("tool_addition", "tool_reference", "compaction_trigger", "image_url", "function", "custom"),
+    ]
+)
+_JSON: st.SearchStrategy[Any] = st.recursive(
+    st.one_of(_LEAVES, _WORDS),
+    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(_KEYS, inner, max_size=5)),
+    max_leaves=25,
+)
+CONTEXT: dict[str, Any] = {
+    "tools": ["f"],
+    "thinking": "enabled",
+    "prefix_binding": "error",
+    "thinking_order": ["sig:ok:1", "x"],
+    "thinking_prefixes": {"sig:ok:1": [None, {"role": "user"}], "x": []},
+    "original_latest_assistant": [None, {"type": "thinking"}],
+    "betas": ["compact-2026-09-04"],
+    "known_ids": ["x"],
+    "store": False,
+    "pairs": {"x": "a.b"},
+    "previous_response": {"open_calls": ["x"]},
+    "strict_upstream": True,
+    "model": "gemini-3",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dialect", list(DIALECTS))
+@settings(DERANDOMIZED)
+@given(st.lists(_JSON, max_size=4), st.booleans())
+def test_no_json_value_makes_it_raise_or_changes(dialect: str, messages: list[Any], with_context: bool) -> None:
+    before = copy.deepcopy(messages)
+    for violation in check(dialect, messages, context=CONTEXT if with_context else None):
+        assert violation.path
+        assert violation.message
+    assert messages == before
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dialect", ["anthropic", "openai-chat", "openai-responses"])
+@settings(DERANDOMIZED)
+@given(st.lists(_JSON, max_size=3))
+def test_no_screen_lets_pass_what_a_rule_reports(dialect: str, messages: list[Any]) -> None:
+    if DIALECTS[dialect].is_plain(messages):
+        assert judge(DIALECTS[dialect], messages, "conservative", DEFAULT) == []
+
+
+def test_no_screen_lets_pass_an_invalid_case() -> None:
+    invalid = [
+        case for case in read_cases(OWN_CASES) if not case.valid and not case.context and len(case.messages) < 1000
+    ]
+    assert len(invalid) > 20
+    assert [case.id for case in invalid if DIALECTS[case.provider].is_plain(case.messages)] == []
+
+
+@pytest.mark.parametrize("dialect", ["anthropic", "openai-chat", "openai-responses"])
+def test_the_screens_recognise_a_plain_history(dialect: str) -> None:
+    """Otherwise they would be sound and useless."""
+    plain = {
+        "anthropic": [
+            {"role": "user", "content": "wörld"},
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "f", "input": {"path": "x"}}]},
+            {
+                "role": "user",
+                "content": [{"type": "tool_result", "tool_use_id": "a", "content": "ok", "is_error": True}],
+            },
+        ],
+        "openai-chat": [
+            {"role": "system", "content": "be terse"},
+            {"role": "user", "content": "q"},
+            {
+                "role": "assistant",
+                "content": "",
+                "tool_calls": [{"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}],
+            },
+            {"role": "tool", "tool_call_id": "a", "content": ""},
+        ],
+        "openai-responses": [
+            {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "q"}]},
+            {"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "a", "output": ""},
+        ],
+    }[dialect]
+    assert DIALECTS[dialect].is_plain(plain)
+    assert not DIALECTS[dialect].is_plain(plain[:-1])
+
+
+def test_violations_come_in_the_order_of_the_rules_with_their_place() -> None:
+    found = check("anthropic", [{"role": "user", "content": "q", "ts": 1}, {"role": "assistant", "content": "a"}])
+    assert [(violation.rule, violation.path) for violation in found] == [
+        ("A06", "messages[0].ts"),
+        ("A12", "messages[1]"),
+    ]
+
+
+def test_what_is_unknown_is_refused_by_name() -> None:
+    with pytest.raises(ValueError, match="unknown dialect 'cobol'; known are anthropic, openai-chat"):
+        check("cobol", [])
+    with pytest.raises(ValueError, match="a profile is 'firm' or 'conservative', not 'strict'"):
+        check("anthropic", [], profile="strict")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="unknown context keys prefil; known are tools, prefill"):
+        check("anthropic", [], context={"prefil": True})
+
+
+def test_an_empty_tool_list_is_not_the_same_as_none_known() -> None:
+    assert context_of({"tools": []}).tools == ()
+    assert context_of({}).tools is None
+    assert context_of({"tools": None}).tools is None
