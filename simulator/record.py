@@ -17,9 +17,10 @@ from pseudoclaude.errors import NotDurable, PseudoClaudeError, SessionError
 from pseudoclaude.messages import History, Message
 from pseudoclaude.prompt import system_prompt
 from pseudoclaude.runner import Compacted, Runner
+from simulator.disk import ProcessKilled
 from simulator.planted import product_of
 from simulator.product import Product, Writer
-from simulator.scenario import CompactStep, NewSessionStep, RestartStep, Scenario, Step, UserStep
+from simulator.scenario import CompactStep, NewSessionStep, RestartStep, Scenario, ScenarioError, Step, UserStep
 from simulator.values import Recording, SessionRecord
 from simulator.world import World
 
@@ -36,6 +37,7 @@ class Observed:
         self.histories: list[History] = [()]
         self.replaces: set[int] = set()
         self._log = world.log
+        self._fs = world.fs
 
     def resumed(self, messages: History) -> None:
         """A process began with ``messages``; where repair changed them, that is a change which the next append makes durable."""
@@ -67,6 +69,8 @@ class Observed:
         return SessionRecord(self.folder, tuple(self.histories), frozenset(self.replaces))
 
     def _issue(self, history: History) -> int:
+        if self._fs.dead:
+            raise ProcessKilled
         self.histories.append(history)
         step = len(self.histories) - 1
         self._log.issue(self.folder, step)
@@ -160,6 +164,8 @@ class Recorder:
             return self._start("answer")
         try:
             self._act(process, step)
+        except ProcessKilled:
+            self._expect_restart(index)
         except PseudoClaudeError as error:
             name = type(error).__name__
             if step.fails != name:
@@ -169,6 +175,13 @@ class Recorder:
             if step.fails:
                 raise RunBroken(f"step {index} should fail with {step.fails} and did not")
         return process
+
+    def _expect_restart(self, index: int) -> None:
+        following = self.scenario.steps[index + 1 : index + 2]
+        if not (following and isinstance(following[0], RestartStep) and following[0].restart.kill):
+            raise ScenarioError(
+                f"{self.scenario.id}: a tool kills the process in step {index}; a restart with kill: true must follow it - at `$.steps[{index}]`"
+            )
 
     def _act(self, process: Process, step: UserStep | CompactStep) -> None:
         events = process.runner.turn(step.user) if isinstance(step, UserStep) else process.runner.compact(step.compact)

@@ -14,10 +14,10 @@ from importlib.metadata import version
 from pathlib import Path
 
 from pseudoclaude.ports import Provider
+from pseudoclaude.providers.by_name import ADAPTERS, make_adapter
 from simulator.record import Recorder
 from simulator.replies.emulator import running_emulator
 from simulator.replies.recording import PUBLIC_ADDRESSES, recording
-from simulator.replies.replay import ADAPTERS
 from simulator.scenario import Scenario, load_scenario
 from simulator.world import CheckedProvider
 
@@ -44,14 +44,14 @@ def record_cassette(
     }
     if provider != EMULATOR:
         address = PUBLIC_ADDRESSES[provider]
-        with closing(ADAPTERS[provider](model, stream=stream)) as live:
+        with closing(make_adapter(provider, model, stream=stream)) as live:
             _run(scenario, live, out, address, {**notes, "recorded_from": f"{address}, model {model}"})
         return
     notes["recorded_from"] = "the project's own emulator (simulator/replies/emulator.py), not a provider"
     with running_emulator(scenario.provider) as served:
         url = served.url(dialect)
         name = model or scenario.provider.model or EMULATOR_MODEL
-        with closing(ADAPTERS[dialect](name, api_key=EMULATOR_KEY, base_url=url, stream=stream)) as emulated:
+        with closing(make_adapter(dialect, name, api_key=EMULATOR_KEY, base_url=url, stream=stream)) as emulated:
             _run(scenario, emulated, out, url, notes)
 
 

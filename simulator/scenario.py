@@ -26,12 +26,17 @@ class ScenarioError(Exception):
 
 
 class ToolText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A tool that always gives back ``text``, ``repeat`` times.  ``raises``: it fails with that message instead."""
+    """A tool that always gives back ``text``, ``repeat`` times.
+
+    ``raises``: it fails with that message instead.  ``kills``: the process is killed while it runs; the next step must be a ``restart``
+    with ``kill: true``.
+    """
 
     text: str = ""
     repeat: int = 1
     is_error: bool = False
     raises: str = ""
+    kills: bool = False
 
     def __post_init__(self) -> None:
         if self.repeat < 0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any
 
 from pseudoclaude.messages import Message
@@ -13,13 +14,14 @@ from pseudoclaude.protocol import check
 from pseudoclaude.providers import to_wire
 from pseudoclaude.session.catalog import session_folder
 from simulator.disk import FaultPlan, OpLog, SimFileSystem
-from simulator.replies import cassette_provider
 from simulator.replies.scripted import ScriptedProvider
 from simulator.scenario import Scenario, ScenarioError, ToolText
 from simulator.values import ROOT, Disk
 
 HOME = "/home/user/.pseudoclaude"
 PROJECT = "/home/user/project"
+CASSETTE_PROVIDER = "simulator.replies.replay:cassette_provider"
+"""By name: it brings the SDKs, which take seconds to import, and only scenarios with a cassette need them."""
 START_SECONDS = 1_764_547_200.0
 """2025-12-01 00:00 UTC: when every simulated run begins."""
 
@@ -67,13 +69,16 @@ class SimTool:
 
     changes = False
 
-    def __init__(self, name: str, spec: ToolText, outputs: dict[str, None]) -> None:
+    def __init__(self, name: str, spec: ToolText, outputs: dict[str, None], fs: SimFileSystem) -> None:
         self.spec = ToolSpec(name, f"The scenario's tool {name}.", {"type": "object", "properties": {}})
         self._text = spec
         self._outputs = outputs
+        self._fs = fs
 
     def run(self, arguments: Mapping[str, Any]) -> ToolOutput:
         del arguments  # a scenario's tool says the same whatever it is asked
+        if self._text.kills:
+            self._fs.die()
         if self._text.raises:
             raise ValueError(self._text.raises)
         content = self._text.text * self._text.repeat
@@ -124,7 +129,7 @@ class World:
         self.ids = SimIds(seed)
         self.outputs: dict[str, None] = {}
         self.provider = CheckedProvider(make_provider(scenario))
-        self.tools = [SimTool(name, spec, self.outputs) for name, spec in sorted(scenario.tools.items())]
+        self.tools = [SimTool(name, spec, self.outputs, self.fs) for name, spec in sorted(scenario.tools.items())]
 
     def session_folder(self) -> str:
         return session_folder(HOME, PROJECT, self.ids.session_id(self.clock.now()))
@@ -138,6 +143,7 @@ def make_provider(scenario: Scenario) -> Provider:
     path = Path(scenario.folder, spec.cassette)
     if not path.is_file():
         raise ScenarioError(f"{scenario.id}: there is no cassette {spec.cassette} - at `$.provider.cassette`")
+    cassette_provider: Callable[..., Provider] = resolve_name(CASSETTE_PROVIDER)
     return cassette_provider(path, dialect=scenario.settings.dialect, model=spec.model or None, match=spec.match)
 
 

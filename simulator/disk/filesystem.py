@@ -10,7 +10,7 @@ Allowed faults are those of ``faults.py``.  Symbolic links do not exist here; te
 from __future__ import annotations
 
 import posixpath
-from typing import Any
+from typing import Any, NoReturn
 
 from pseudoclaude.ports import OpenMode, Stat
 from simulator.disk.faults import EXCEPTIONS, CallKind, DiskFault, FaultPlan, os_error
@@ -18,6 +18,10 @@ from simulator.disk.oplog import OpLog, call_site
 from simulator.values import ROOT, Disk, Op
 
 NAME_BYTES_MAX = 255
+
+
+class ProcessKilled(BaseException):
+    """The simulated process is dead: nothing it still tries takes effect.  Not an ``Exception``, since no program can catch its own death."""
 
 
 class _File:
@@ -53,6 +57,7 @@ class SimFileSystem:
         self._next_inode = max([*self._files, *self._folders, ROOT]) + 1
         self._handles: dict[int, _Handle] = {}
         self._next_fd = 3
+        self._dead = False
         self._resolved: dict[str, int] = {}
         """Paths looked up since a name last changed."""
 
@@ -160,6 +165,8 @@ class SimFileSystem:
         self.fsync(fd)
 
     def close(self, fd: int) -> None:
+        if self._dead:
+            raise ProcessKilled
         handle = self._handle(fd)
         fault = self.faults.hit("close", handle.path) if self.faults is not None else None
         del self._handles[fd]
@@ -255,11 +262,21 @@ class SimFileSystem:
         )
 
     def kill(self) -> None:
-        """The process dies: its descriptors close and its locks go, without a call of its own."""
+        """The process is gone: its descriptors close and its locks go, without a call of its own.  The next one may begin."""
+        self._dead = False
         for fd, handle in self._handles.items():
             if handle.file.locked_by == fd:
                 handle.file.locked_by = None
         self._handles = {}
+
+    def die(self) -> NoReturn:
+        """The process dies here.  Every later call raises ``ProcessKilled`` until ``kill`` has cleared it away."""
+        self._dead = True
+        raise ProcessKilled
+
+    @property
+    def dead(self) -> bool:
+        return self._dead
 
     def evict(self) -> None:
         """The page cache drops what never became durable (after a failed sync), without a reboot."""
@@ -301,6 +318,8 @@ class SimFileSystem:
 
     def _enter(self, call: CallKind, path: str) -> DiskFault | None:
         """Apply the fault for this call, if any; returns it when the call still has to act on it."""
+        if self._dead:
+            raise ProcessKilled
         if self.faults is None:
             return None
         fault = self.faults.hit(call, path)

@@ -1,0 +1,156 @@
+"""The ``pseudosim`` command line: wiring only.
+
+Exit status of ``run``: 0 all held; 1 an oracle or an expectation broken; 2 usage or scenario error; 3 the harness could not measure.
+With status 2 or 3 nothing is written.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pseudoclaude.errors import PseudoClaudeError
+from simulator.crash import Tears
+from simulator.planted import PLANTED
+from simulator.replay import ReplayError, replay_token
+from simulator.report.document import report_bytes, summary_of
+from simulator.report.summary import speed_of, summary_markdown
+from simulator.run import ScenarioResult, run_all
+from simulator.scenario import DEFAULT_SUITES, Scenario, ScenarioError, find_scenarios, load_scenario
+
+app = typer.Typer(
+    name="pseudosim",
+    help="Crashes the context system at every point and judges what comes back.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+COMPARED_SUITE = "append_replace/"
+OLDER = "older_log_protocol"
+
+
+@app.callback()
+def _root() -> None:
+    """Keeps ``pseudosim run`` a subcommand whatever else is registered."""
+
+
+@app.command()
+def run(
+    paths: Annotated[list[str] | None, typer.Argument(help="Scenario files or folders.", metavar="[PATH]...")] = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Processes to spread the scenarios over.")] = 1,
+    seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
+    full: Annotated[
+        bool, typer.Option("--full", help="Tear every write at every byte, not only at the classes.")
+    ] = False,
+    planted: Annotated[str, typer.Option(help="Run a deliberately broken variant instead of the product.")] = "",
+    report_dir: Annotated[Path | None, typer.Option(help="Write report.json and summary.md here.")] = None,
+) -> None:
+    """Run scenarios: every crash state of each is recovered and judged."""
+    if planted and planted not in PLANTED:
+        raise ScenarioError(f"there is no planted variant {planted!r}; variants are {', '.join(PLANTED)}")
+    scenarios = [load_scenario(path) for path in find_scenarios(tuple(paths or [DEFAULT_SUITES]))]
+    _refuse_equal_ids(scenarios)
+    variant = planted or "product"
+    tears: Tears = "every_byte" if full else "classes"
+    results = run_all(scenarios, seed=seed, variant=variant, tears=tears, jobs=jobs)
+    _print_results(results)
+    if any(result.verdict == "not_run" for result in results):
+        sys.exit(3)
+    compared = [scenario for scenario in scenarios if scenario.id.startswith(COMPARED_SUITE)]
+    other = (
+        run_all(compared, seed=seed, variant="product" if variant == OLDER else OLDER, jobs=jobs)
+        if variant in ("product", OLDER)
+        else []
+    )
+    mine = {result.id: result for result in results}
+    pairs = [(mine[item.id], item) if variant == "product" else (item, mine[item.id]) for item in other]
+    _print_comparison(pairs)
+    if report_dir is not None:
+        report_dir.mkdir(parents=True, exist_ok=True)
+        Path(report_dir, "report.json").write_bytes(report_bytes(results, variant=variant, seed=seed, comparison=pairs))
+        Path(report_dir, "summary.md").write_text(
+            summary_markdown(results, variant=variant, comparison=pairs), encoding="utf-8"
+        )
+        print(f"Report: {report_dir}/summary.md and {report_dir}/report.json")
+    sys.exit(1 if any(result.verdict == "broken" for result in results) else 0)
+
+
+@app.command()
+def replay(
+    token: Annotated[str, typer.Argument(help="The token of a verdict, as a report prints it.")],
+    keep: Annotated[
+        Path | None, typer.Option(help="Write the rebuilt disk into this folder, which must be new or empty.")
+    ] = None,
+    scenarios: Annotated[Path, typer.Option(help="Folder that holds the suites.")] = Path(DEFAULT_SUITES),
+) -> None:
+    """Rebuild the exact disk of a verdict, show what was kept and torn, and judge it again.  Status 1 when an oracle breaks."""
+    broken = False
+    for line, is_broken in replay_token(token, scenarios=scenarios, keep=keep):
+        broken = broken or is_broken
+        print(line)
+    sys.exit(1 if broken else 0)
+
+
+def main() -> None:
+    """Entry point.  An error of ours is one line on standard error and status 2, never a traceback."""
+    try:
+        app()
+    except (ScenarioError, ReplayError, PseudoClaudeError) as error:
+        print(f"pseudosim: {error}", file=sys.stderr)
+        sys.exit(2)
+    except Exception:  # noqa: BLE001
+        # A bug of the harness: nothing was measured, and whoever mends it needs the traceback.
+        traceback.print_exc()
+        sys.exit(3)
+
+
+def _refuse_equal_ids(scenarios: list[Scenario]) -> None:
+    seen: dict[str, Scenario] = {}
+    for scenario in scenarios:
+        if scenario.id in seen:
+            raise ScenarioError(
+                f"two scenarios have the id {scenario.id}: {seen[scenario.id].folder} and {scenario.folder}"
+            )
+        seen[scenario.id] = scenario
+
+
+def _print_results(results: list[ScenarioResult]) -> None:
+    for result in results:
+        sweep = result.sweep
+        if result.verdict == "not_run":
+            print(
+                f"pseudosim: {result.id}: not measured: {result.problem or 'an oracle that applies never ran'}",
+                file=sys.stderr,
+            )
+            continue
+        print(
+            f"{result.verdict:8} {result.id}: {sweep.states:,} states, {sweep.trees:,} disks, {sweep.checks:,} verdicts, {sweep.broken:,} broken"
+        )
+        if result.problem:
+            print(f"         {result.problem}")
+        for failure in sweep.failures[:3]:
+            print(f"         {failure.oracle} {failure.message}\n         pseudosim replay {failure.token}")
+    totals = summary_of(results)
+    print(
+        f"{totals['scenarios']} scenarios, {totals['states']:,} states, {totals['trees']:,} disks, {totals['checks']:,} verdicts, "
+        f"{totals['broken']} scenarios broken, {totals['requests_checked']} requests checked"
+    )
+    deep, seconds = speed_of(results)
+    if deep and seconds:
+        print(f"Speed: {deep:,} deep checks in {seconds:.2f} s on one core, {deep / seconds:,.0f} a second")
+
+
+def _print_comparison(pairs: list[tuple[ScenarioResult, ScenarioResult]]) -> None:
+    if not pairs:
+        return
+    for name, results in (("v1", [product for product, _ in pairs]), ("older", [older for _, older in pairs])):
+        states = sum(result.sweep.states for result in results)
+        mixtures = sum(result.sweep.mixtures for result in results)
+        lost = sum(result.sweep.lost for result in results)
+        print(
+            f"Log protocol {name:5}: {states:,} states, {mixtures:,} partial snapshots loaded, {lost:,} with acknowledged messages lost"
+        )

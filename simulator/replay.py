@@ -1,0 +1,141 @@
+"""Replay: a token -> the exact disk of that verdict, what the run was doing, what loads from it, and the oracles again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from simulator.again import second_recording
+from simulator.crash import build_disk
+from simulator.oracles import ORACLES, Evidence, applicable, bounds_at, judge
+from simulator.planted import PLANTED, product_of
+from simulator.record import record
+from simulator.recover import Recoverer
+from simulator.scenario import load_scenario
+from simulator.token import Token, TokenError, choices_at, decode_state, parse_token
+from simulator.values import MUTATIONS, CrashState, Disk, Op, Recording, Recovered, SessionRecord, visible
+
+TEXT_SHOWN = 60
+
+
+class ReplayError(Exception):
+    """A replay that cannot be made: what is wrong with the token, the scenario or the folder."""
+
+
+def replay_token(text: str, *, scenarios: Path, keep: Path | None) -> Iterator[tuple[str, bool]]:
+    """Lines to print, each with whether it reports a broken oracle.  Raises ``ReplayError``."""
+    try:
+        token = parse_token(text)
+        recording, state, recoverer = _rebuild(token, scenarios)
+    except TokenError as error:
+        raise ReplayError(str(error)) from error
+    disk = build_disk(recording, state)
+    if keep is not None:
+        _write_out(disk, keep)
+    yield (
+        f"{token.scenario}, variant {token.variant}, model {state.model}: crash at operation {state.point} of {len(recording.ops)}",
+        False,
+    )
+    yield "", False
+    yield "Operations (C certified, K kept, D dropped, T torn, > interrupted):", False
+    for line in timeline(recording.ops, state):
+        yield line, False
+    for session in recording.sessions:
+        yield from _session(recording, session, state, recoverer.recover(disk, session.folder))
+    if keep is not None:
+        yield "", False
+        for path, data in visible(disk):
+            if data is not None:
+                yield f"{Path(keep, path.lstrip('/'))}: {len(data)} bytes", False
+
+
+def timeline(ops: tuple[Op, ...], state: CrashState) -> Iterator[str]:
+    """One line an operation up to the crash, with its fate."""
+    open_choices = set(choices_at(ops, state.model, state.point))
+    kept = set(state.kept)
+    for index, op in enumerate(ops[: state.point + 1]):
+        if index == state.point and op.kind not in MUTATIONS:
+            break
+        fate = " "
+        if op.kind in MUTATIONS:
+            fate = "C" if index not in open_choices else ("K" if index in kept else "D")
+            if state.tear is not None and state.tear.op == index:
+                fate = "T"
+        mark = ">" if index == state.point else " "
+        yield f"{mark}{index:4} {fate} {_describe(op)}"
+
+
+def _describe(op: Op) -> str:
+    if op.mark is not None:
+        return f"{op.kind} change {op.mark.step}"
+    what = {
+        "write": f"inode {op.inode} [{op.offset}, {op.offset + len(op.data)})",
+        "truncate": f"inode {op.inode} to {op.size}",
+        "rename": f"{op.name} -> {op.target_name}",
+    }.get(op.kind, op.name or f"inode {op.inode}")
+    error = f" failed: {op.error}" if op.error else ""
+    return f"{op.kind} {what}{error}  {op.site}"
+
+
+def _rebuild(token: Token, scenarios: Path) -> tuple[Recording, CrashState, Recoverer]:
+    scenario = load_scenario(scenarios / f"{token.scenario}.yaml")
+    if scenario.content_hash != token.content_hash:
+        raise ReplayError(
+            f"{token.scenario} has changed since this token was made (its hash is {scenario.content_hash}, the token says {token.content_hash})"
+        )
+    if token.variant != "product" and token.variant not in PLANTED:
+        raise ReplayError(f"there is no planted variant {token.variant!r}; variants are {', '.join(PLANTED)}")
+    recording = record(scenario, seed=token.seed, variant=token.variant)
+    state = decode_state(recording.ops, token.first)
+    recoverer = Recoverer(product_of(token.variant), scenario.settings)
+    if not token.second:
+        return recording, state, recoverer
+    disk = build_disk(recording, state)
+    for session in recording.sessions:
+        second = second_recording(recording, state, session, disk, recoverer)
+        if second is not None:
+            return second[0], decode_state(second[0].ops, token.second), recoverer
+    raise ReplayError("the recovery that this token crashes does not come to an append")
+
+
+def _session(
+    recording: Recording, session: SessionRecord, state: CrashState, recovered: Recovered
+) -> Iterator[tuple[str, bool]]:
+    acked, issued = bounds_at(recording.ops, session.folder, state.point, power=state.model != "kill")
+    loaded = recovered.loaded
+    yield "", False
+    yield f"{session.folder}: acknowledged up to change {acked}, issued up to {issued}", False
+    if loaded.raised:
+        yield f"  loading raised {loaded.raised}", False
+    yield (
+        f"  loads as {loaded.state}, {len(loaded.messages)} messages, findings: {', '.join(loaded.findings) or 'none'}",
+        False,
+    )
+    for message in loaded.messages:
+        result = message.tool_result
+        text = message.content if result is None else f"[{result.call_id}] {result.content}"
+        calls = "".join(f" call {call.name}[{call.id}]" for call in message.tool_calls)
+        yield f"    {message.role:9} {text[:TEXT_SHOWN]!r}{calls}", False
+    case = Evidence(recording, session, recovered, acked, issued)
+    names = applicable(recording, session)
+    for name in ORACLES:
+        verdict = judge(name, case) if name in names else None
+        if verdict is not None:
+            yield (
+                f"  {name:4} {verdict.outcome}{': ' + verdict.message if verdict.message else ''}",
+                verdict.outcome == "broken",
+            )
+
+
+def _write_out(disk: Disk, folder: Path) -> None:
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ReplayError(
+            f"{folder}: not empty; a disk is only rebuilt into a new or empty folder, so that nothing of yours is overwritten"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    for path, data in visible(disk):
+        target = folder / path.lstrip("/")
+        if data is None:
+            target.mkdir(exist_ok=True)
+        else:
+            target.write_bytes(data)

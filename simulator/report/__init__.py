@@ -1,0 +1,1 @@
+"""Reports of a run: ``report.json`` for machines, ``summary.md`` for people."""

@@ -1,0 +1,105 @@
+"""Run: one scenario through the whole pipeline, and many scenarios side by side.
+
+What a scenario's result can be: ``held``; ``broken`` (an oracle, an expected fact, or the run itself went against the scenario); ``not_run`` (the
+harness could not measure: that is a failure of the harness, never green).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from typing import Literal
+
+import msgspec
+
+from simulator.crash import Tears
+from simulator.planted import product_of
+from simulator.record import RunBroken, record
+from simulator.replies.errors import ReplyError
+from simulator.scenario import Crash, Scenario, ScenarioError
+from simulator.sweep import Failure, Sweep, SweepResult
+from simulator.values import Recording
+
+Verdict = Literal["held", "broken", "not_run"]
+
+
+class ScenarioResult(msgspec.Struct):
+    """What running one scenario gave.  ``problem`` says why it is broken or not run, beyond what the oracles say.
+
+    ``seconds`` and ``deep_checks`` are about speed; they never enter ``report.json``.
+    """
+
+    id: str
+    why: str
+    verdict: Verdict
+    sweep: SweepResult
+    facts: dict[str, int] = {}
+    replaces: int = 0
+    requests_checked: int = 0
+    problem: str = ""
+    seconds: float = 0.0
+
+
+def run_scenario(
+    scenario: Scenario, *, seed: int = 0, variant: str = "product", tears: Tears = "classes"
+) -> ScenarioResult:
+    """Record, crash, recover, judge.  Raises nothing for what the product does; harness errors become ``not_run``."""
+    begin = time.perf_counter()
+    try:
+        recording = record(scenario, seed=seed, variant=variant)
+    except RunBroken as error:
+        return ScenarioResult(scenario.id, scenario.why, "broken", SweepResult(), problem=str(error))
+    except (ReplyError, ScenarioError) as error:
+        return ScenarioResult(scenario.id, scenario.why, "not_run", SweepResult(), problem=str(error))
+    except Exception as error:  # noqa: BLE001
+        # An exception nobody named is a bug of the harness or of the product outside a step; it must show as such, not as a traceback.
+        problem = f"unexpected {type(error).__name__}: {error}"
+        return ScenarioResult(scenario.id, scenario.why, "not_run", SweepResult(), problem=problem)
+    sweep = Sweep(recording, product_of(variant), scenario, tears=tears)
+    result = sweep.run(scenario.faults.crash or Crash(models=()))
+    problem = _unexpected(scenario, recording)
+    return ScenarioResult(
+        scenario.id,
+        scenario.why,
+        _verdict(result, problem),
+        result,
+        facts=dict(recording.facts),
+        replaces=sum(len(session.replaces) for session in recording.sessions),
+        requests_checked=recording.facts.get("requests", 0),
+        problem=problem,
+        seconds=time.perf_counter() - begin,
+    )
+
+
+def run_all(
+    scenarios: Sequence[Scenario], *, seed: int = 0, variant: str = "product", tears: Tears = "classes", jobs: int = 1
+) -> list[ScenarioResult]:
+    """All of them, in the order of their ids, on ``jobs`` processes."""
+    ordered = sorted(scenarios, key=lambda scenario: scenario.id)
+    if jobs <= 1 or len(ordered) < 2:
+        return [run_scenario(scenario, seed=seed, variant=variant, tears=tears) for scenario in ordered]
+    with ProcessPoolExecutor(jobs) as pool:
+        futures = [pool.submit(run_scenario, scenario, seed=seed, variant=variant, tears=tears) for scenario in ordered]
+        return [future.result() for future in futures]
+
+
+def _verdict(result: SweepResult, problem: str) -> Verdict:
+    if problem or result.broken:
+        return "broken"
+    return "not_run" if any(tally.not_run for tally in result.oracles.values()) else "held"
+
+
+def _unexpected(scenario: Scenario, recording: Recording) -> str:
+    """What the run itself shows against the scenario: a request the provider would refuse, or another number than expected."""
+    if recording.violations:
+        return f"a request of the run breaks the protocol: {recording.violations[0]}"
+    for name, wanted in sorted(scenario.expect.facts.items()):
+        if name not in recording.facts:
+            return f"there is no fact {name!r}; facts are {', '.join(sorted(recording.facts))} - at `$.expect.facts`"
+        if recording.facts[name] != wanted:
+            return f"{name} is {recording.facts[name]}, expected {wanted} - at `$.expect.facts.{name}`"
+    return ""
+
+
+__all__ = ["Failure", "ScenarioResult", "run_all", "run_scenario"]
