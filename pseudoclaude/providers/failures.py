@@ -23,7 +23,9 @@ from pseudoclaude.errors import (
     ProviderError,
     ProviderUnavailable,
     RateLimited,
+    StreamInterrupted,
 )
+from pseudoclaude.messages import Message
 
 _OVERFLOW_CODES = frozenset({"context_length_exceeded", "model_context_window_exceeded"})
 _OVERFLOW_TEXT = regex.compile(
@@ -164,6 +166,18 @@ def _refused(refusal: _Refusal, where: str) -> ProviderError | None:
 
 def _retryable(refusal: _Refusal, *, default: bool) -> bool:
     return default if refusal.should_retry is None else refusal.should_retry
+
+
+def interrupted(text: str, failure: ProviderError) -> ProviderError:
+    """``failure``, or what keeps ``text`` when some had arrived."""
+    if not text:
+        return failure
+    return StreamInterrupted(
+        "The reply was cut off",
+        partial=Message("assistant", text, stop="interrupted"),
+        where=failure.where,
+        cause=f"Cause: {failure.what}",
+    )
 
 
 def retry_after_seconds(headers: Mapping[str, str]) -> float | None:

@@ -19,11 +19,9 @@ from pseudoclaude.errors import (
     InvalidRequest,
     ProviderError,
     ProviderUnavailable,
-    StreamInterrupted,
 )
-from pseudoclaude.messages import Message
 from pseudoclaude.ports import Reply, ToolSpec
-from pseudoclaude.providers.failures import provider_failure
+from pseudoclaude.providers.failures import interrupted, provider_failure
 from pseudoclaude.providers.wire import wire_name
 
 
@@ -127,18 +125,6 @@ def read_stream(
         return reply.reply(where.model)
     except sdk.of_reading as error:
         raise interrupted("".join(text), as_ours(error, sdk, str(where))) from error
-
-
-def interrupted(text: str, failure: ProviderError) -> ProviderError:
-    """``failure``, or what keeps ``text`` when some had arrived."""
-    if not text:
-        return failure
-    return StreamInterrupted(
-        "The reply was cut off",
-        partial=Message("assistant", text, stop="interrupted"),
-        where=failure.where,
-        cause=f"Cause: {failure.what}",
-    )
 
 
 def as_ours(error: Exception, sdk: SdkErrors, where: str) -> ProviderError:

@@ -1,18 +1,18 @@
-"""Where model replies come from in the simulator: scripts, cassettes, and an emulator over real HTTP."""
+"""Where model replies come from in the simulator: scripts, cassettes, and an emulator over real HTTP.
 
-from simulator.replies.cassettes import Cassette, load_cassette
+This page gives what costs nothing to import.  Cassettes are in ``replay``, the emulator in ``emulator``, recording in ``recording``.
+"""
+
 from simulator.replies.errors import CassetteMiss, CassetteUnreadable, ReplyError, ScriptExhausted
-from simulator.replies.replay import CassetteProvider, cassette_provider
-from simulator.replies.transport import StreamCut
+from simulator.replies.script import ProviderSpec, ScriptEntry
+from simulator.replies.scripted import ScriptedProvider
 
 __all__ = [
-    "Cassette",
     "CassetteMiss",
-    "CassetteProvider",
     "CassetteUnreadable",
+    "ProviderSpec",
     "ReplyError",
+    "ScriptEntry",
     "ScriptExhausted",
-    "StreamCut",
-    "cassette_provider",
-    "load_cassette",
+    "ScriptedProvider",
 ]

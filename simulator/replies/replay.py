@@ -9,19 +9,11 @@ from typing import Any
 import httpx2
 
 from pseudoclaude.ports import Reply, Request
-from pseudoclaude.providers.anthropic import AnthropicProvider
-from pseudoclaude.providers.openai_chat import OpenAIChatProvider
-from pseudoclaude.providers.openai_responses import OpenAIResponsesProvider
+from pseudoclaude.providers.by_name import ADAPTERS, make_adapter
 from simulator.replies.cassettes import Cassette, Recorded, load_cassette
 from simulator.replies.errors import CassetteUnreadable
 from simulator.replies.transport import Match, ReplayTransport, StreamCut
 
-Adapter = AnthropicProvider | OpenAIChatProvider | OpenAIResponsesProvider
-ADAPTERS: dict[str, Callable[..., Adapter]] = {
-    "anthropic": AnthropicProvider,
-    "openai-chat": OpenAIChatProvider,
-    "openai-responses": OpenAIResponsesProvider,
-}
 REPLAY_KEY = "replay-needs-no-key"
 
 
@@ -50,7 +42,8 @@ class CassetteProvider:
         self.dialect: str = chosen
         self.model = model or str(first.body.get("model", ""))
         self._transport = ReplayTransport(cassette, match=match, cut=fault)
-        self._adapter = ADAPTERS[chosen](
+        self._adapter = make_adapter(
+            chosen,
             self.model,
             api_key=REPLAY_KEY,
             base_url=first.base_url,

@@ -12,8 +12,7 @@ from typing import Any
 from pseudoclaude.errors import ProviderError, ProviderUnavailable, StreamInterrupted
 from pseudoclaude.messages import Message, Usage
 from pseudoclaude.ports import Reply, Request
-from pseudoclaude.providers.failures import provider_failure
-from pseudoclaude.providers.sdk import interrupted
+from pseudoclaude.providers.failures import interrupted, provider_failure
 from simulator.replies.errors import ScriptExhausted
 from simulator.replies.refusals import refusal
 from simulator.replies.script import Fail, ProviderSpec, Purpose, ScriptEntry

@@ -12,11 +12,11 @@ import pytest
 from pseudoclaude.errors import ProviderUnavailable
 from pseudoclaude.messages import Message
 from pseudoclaude.ports import Request
-from simulator.replies import CassetteMiss, CassetteUnreadable, StreamCut, cassette_provider, load_cassette
-from simulator.replies.cassettes import Cassette
+from simulator.replies.cassettes import Cassette, load_cassette
 from simulator.replies.differences import all_differences, first_difference, likeness
-from simulator.replies.replay import CassetteProvider
-from simulator.replies.transport import split_events
+from simulator.replies.errors import CassetteMiss, CassetteUnreadable
+from simulator.replies.replay import CassetteProvider, cassette_provider
+from simulator.replies.transport import StreamCut, split_events
 from tests.replies.build import HELLO, provider, recorded, sse
 
 START = {"type": "message_start", "message": {"model": "m", "usage": {"input_tokens": 1, "output_tokens": 1}}}

@@ -13,11 +13,11 @@ import yaml
 
 from simulator.record import Recorder
 from simulator.record_cassette import main, record_cassette
-from simulator.replies import CassetteProvider, cassette_provider, load_cassette
-from simulator.replies.cassettes import Cassette
+from simulator.replies.cassettes import Cassette, load_cassette
 from simulator.replies.emulator import running_emulator
 from simulator.replies.errors import CassetteUnreadable
 from simulator.replies.recording import PUBLIC_ADDRESSES, Scrubber, recording
+from simulator.replies.replay import CassetteProvider, cassette_provider
 from simulator.replies.scripted import ScriptedProvider
 from simulator.scenario import Scenario, load_scenario
 from simulator.values import Recording

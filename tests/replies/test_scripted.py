@@ -10,9 +10,9 @@ import pytest
 from pseudoclaude.errors import ProviderError, StreamInterrupted
 from pseudoclaude.messages import Message, Usage
 from pseudoclaude.ports import Provider, Request
+from pseudoclaude.providers.by_name import Adapter, make_adapter
 from simulator.replies import ScriptExhausted
 from simulator.replies.emulator import RunningEmulator, running_emulator
-from simulator.replies.replay import ADAPTERS, Adapter
 from simulator.replies.scripted import ScriptedProvider
 from tests.replies.build import DIALECTS, HELLO, spec
 
@@ -61,7 +61,7 @@ class Heard(NamedTuple):
 
 
 def _adapter(served: RunningEmulator, dialect: str, **how: Any) -> closing[Adapter]:
-    return closing(ADAPTERS[dialect]("m", api_key="k", base_url=served.url(dialect), **how))
+    return closing(make_adapter(dialect, "m", api_key="k", base_url=served.url(dialect), **how))
 
 
 def _ask(provider: Provider, request: Request = HELLO) -> Heard:
