@@ -246,8 +246,8 @@ class MemoryManager:
     def _commit(self, operations: Sequence[Operation], held: pending.Held | None, source: str, seen: Seen) -> None:
         with self._locked(make=True) as stores:
             finish_journals(stores, self._report)
-            if held is not None and not held.exists():
-                return
+            if held is not None and stores.project is not None and not held.exists():
+                return  # another process has done this turn
             updated = timestamp(self._clock.now())
             levels: dict[Level, Store] = {store.level: store for store in stores.distinct}
             plan = plan_changes(self._levelled(operations, stores), levels, updated, source, seen)
@@ -285,36 +285,36 @@ class MemoryManager:
 
     @contextmanager
     def _locked(self, *, make: bool = False) -> Iterator[OpenStores]:
-        """Hold both locks, the user's first.  ``make``: make the stores that do not exist; else those are left out."""
+        """Hold both locks, the user's first.  ``make``: make the stores that do not exist; else those are left out.
+
+        A project whose store cannot be had is reported and left out: it holds up nobody else.
+        """
         project, user = self._stores()
         with ExitStack() as stack:
-            opened: list[Store | None] = []
-            for store in (user, project):
-                if store is user and store is project and opened:
-                    opened.append(opened[0])
-                    continue
-                opened.append(store if self._usable(store, make) else None)
-                if opened[-1] is not None and not stack.enter_context(store.lock(self._clock, LOCK_WAIT_SECONDS)):
-                    raise MemoryFailed(
-                        f"another process has held the memory lock for {LOCK_WAIT_SECONDS:g} seconds",
-                        where=store.folder,
-                        still_true="Nothing was changed",
-                        do_next="End the process that hangs",
-                    )
-            yield OpenStores(self._fs, self._clock, self._project_root, opened[0], opened[1])
+            open_user = self._opened(user, stack, make)
+            open_project = open_user
+            if project is not user:
+                try:
+                    open_project = self._opened(project, stack, make)
+                except MemoryFailed as error:
+                    self._report(f"The project's memory cannot be reached: {error}")
+                    open_project = None
+            yield OpenStores(self._fs, self._clock, self._project_root, open_user, open_project)
 
-    def _usable(self, store: Store, make: bool) -> bool:
-        if not make:
-            return store.exists()
-        if store.level == "user":
+    def _opened(self, store: Store, stack: ExitStack, make: bool) -> Store | None:
+        """The store with its lock held until ``stack`` ends; None when it does not exist and is not to be made."""
+        if make:
             store.prepare()
-            return True
-        try:
-            store.prepare()
-        except MemoryFailed as error:
-            self._report(f"The project's memory cannot be reached: {error}")
-            return False
-        return True
+        elif not store.exists():
+            return None
+        if not stack.enter_context(store.lock(self._clock, LOCK_WAIT_SECONDS)):
+            raise MemoryFailed(
+                f"another process has held the memory lock for {LOCK_WAIT_SECONDS:g} seconds",
+                where=store.folder,
+                still_true="Nothing was changed",
+                do_next="End the process that hangs",
+            )
+        return store
 
     def _load(self, store: Store) -> str:
         """A store's index as it may stand in a prompt: no line without its note, nothing that closes the wrapper."""

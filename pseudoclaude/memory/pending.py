@@ -11,7 +11,6 @@ import posixpath
 
 import msgspec
 
-from pseudoclaude.errors import MemoryFailed
 from pseudoclaude.memory import files
 from pseudoclaude.memory.store import PENDING_FOLDER, Store
 from pseudoclaude.ports import FileSystem
@@ -74,7 +73,7 @@ def record(fs: FileSystem, store: Store, turn: PendingTurn) -> Held | None:
             fs.fsync(fd)
             fs.rename(aside, path)
             fs.fsync_dir(folder)
-        except OSError:
+        except BaseException:  # an interrupted record must not keep its lock
             fs.close(fd)
             raise
     return Held(fs, store, turn, fd)
@@ -109,14 +108,18 @@ def _take(fs: FileSystem, store: Store, folder: str, name: str) -> Held | None:
         fd = fs.open(path, "append")
     except FileNotFoundError:
         return None
-    if not fs.lock(fd) or files.kind_of(fs, path) == "missing":
-        fs.close(fd)
-        return None
+    turn: PendingTurn | None = None
     try:
-        turn = msgspec.json.decode(files.read_file(fs, path) or b"", type=PendingTurn)
+        if fs.lock(fd) and files.kind_of(fs, path) != "missing":
+            turn = _decoded(files.read_file(fs, path))
+    finally:
+        if turn is None:
+            fs.close(fd)
+    return None if turn is None else Held(fs, store, turn, fd)
+
+
+def _decoded(data: bytes | None) -> PendingTurn:
+    try:
+        return msgspec.json.decode(data or b"", type=PendingTurn)
     except (msgspec.DecodeError, RecursionError):
-        turn = PendingTurn("", 0, 0)
-    except MemoryFailed:
-        fs.close(fd)
-        raise
-    return Held(fs, store, turn, fd)
+        return PendingTurn("", 0, 0)

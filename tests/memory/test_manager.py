@@ -341,6 +341,19 @@ def test_a_missing_project_is_never_created(root: Path) -> None:
     assert notes_in(root / "home/memory") == {"b": "two"}
 
 
+def test_a_project_whose_store_is_refused_holds_up_nobody_else(root: Path) -> None:
+    place = waiting_journal(root, "unmounted")
+    (root / "elsewhere").mkdir()
+    (root / "project/.pseudoclaude").symlink_to(root / "elsewhere")
+    made = manager(root)
+    made.refresh_index()
+    assert made.index == "## User Memory\n- [u](u.md): d"
+    assert any("link is not followed" in text for text in made.take_reports())
+    remembered(root, operation("create", "user", "a", "one"))
+    assert (notes_in(stores(root)[1]), place.exists()) == ({"a": "one", "u": "from the journal"}, True)
+    assert list((root / "elsewhere").iterdir()) == []
+
+
 # --- journals
 
 
@@ -366,6 +379,8 @@ def test_a_start_finishes_a_journal(root: Path) -> None:
     made.refresh_index()
     assert made.index == "## Project Memory\n- [p](p.md): d\n\n## User Memory\n- [u](u.md): d"
     assert (place.exists(), made.take_reports()) == (False, ())
+    for folder, slug in zip(stores(root), "pu", strict=True):
+        assert "updated: '2026'\n" in (folder / f"{slug}.md").read_text(), "the journal's time, not the start's"
 
 
 def test_a_project_that_cannot_be_reached_keeps_its_part_and_blocks_nobody(root: Path) -> None:
