@@ -6,6 +6,7 @@ With status 2 or 3 nothing is written.
 
 from __future__ import annotations
 
+import json
 import sys
 import traceback
 from pathlib import Path
@@ -20,7 +21,7 @@ from simulator.replay import ReplayError, replay_token
 from simulator.report.document import report_bytes, summary_of
 from simulator.report.summary import speed_of, summary_markdown
 from simulator.run import ScenarioResult, run_all
-from simulator.scenario import DEFAULT_SUITES, Scenario, ScenarioError, find_scenarios, load_scenario
+from simulator.scenario import DEFAULT_SUITES, Scenario, ScenarioError, find_scenarios, load_scenario, schema
 
 app = typer.Typer(
     name="pseudosim",
@@ -93,6 +94,12 @@ def replay(
         broken = broken or is_broken
         print(line)
     sys.exit(1 if broken else 0)
+
+
+@app.command("schema")
+def print_schema() -> None:
+    """Print the JSON Schema of a scenario file, for editors."""
+    print(json.dumps(schema(), indent=1, ensure_ascii=False))
 
 
 def main() -> None:

@@ -119,11 +119,11 @@ class Process:
 class Recorder:
     """Runs the steps.  ``facts`` are numbers of the run itself, for ``expect.facts``."""
 
-    def __init__(self, scenario: Scenario, seed: int, variant: str) -> None:
+    def __init__(self, scenario: Scenario, seed: int, variant: str, world: World) -> None:
         self.scenario = scenario
         self.seed = seed
         self.variant = variant
-        self.world = World(scenario, seed)
+        self.world = world
         self.product = product_of(variant)
         self.sessions: list[Observed] = []
         self.facts: dict[str, int] = {"turns": 0, "offloaded": 0, "compactions": 0, "failed_steps": 0, "restarts": 0}
@@ -207,9 +207,9 @@ class Recorder:
             process.writer.abandon()
 
 
-def record(scenario: Scenario, *, seed: int = 0, variant: str = "product") -> Recording:
+def record(scenario: Scenario, *, seed: int = 0, variant: str = "product", world: World | None = None) -> Recording:
     """Run ``scenario`` once.  Raises ``RunBroken``, ``ScenarioError`` and what a broken harness raises."""
-    return Recorder(scenario, seed, variant).run()
+    return Recorder(scenario, seed, variant, world or World(scenario, seed)).run()
 
 
 def _count(world: World, kind: str) -> int:

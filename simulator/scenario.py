@@ -187,11 +187,15 @@ def find_scenarios(paths: tuple[str, ...]) -> list[Path]:
 
 def schema() -> dict[str, Any]:
     """JSON Schema of a scenario file."""
-    document = msgspec.json.schema(_Document)
-    steps = msgspec.json.schema(tuple[Step, ...])
-    document["$defs"].update(steps.get("$defs", {}))
-    document["$defs"]["_Document"]["properties"]["steps"] = {"type": "array", "items": steps["items"]}
-    return document
+    (document, *steps), components = msgspec.json.schema_components(
+        [_Document, *_STEP_KEYS.values()], ref_template="#/$defs/{name}"
+    )
+    components["_Document"]["properties"]["steps"] = {"type": "array", "minItems": 1, "items": {"anyOf": steps}}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **document,
+        "$defs": dict(sorted(components.items())),
+    }
 
 
 def _yaml(data: bytes) -> Any:

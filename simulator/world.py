@@ -1,15 +1,18 @@
-"""World: one scenario and one seed -> everything outside the product, deterministic: disk, clock, ids, model, tools, background work."""
+"""World: one scenario and one seed -> everything outside the product, deterministic: disk, clock, ids, model, tools, background work.
+
+A test may bring its own model and tools, such as a real recording.
+"""
 
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
 from pseudoclaude.messages import Message
-from pseudoclaude.ports import Provider, Reply, Request, ToolOutput, ToolSpec
+from pseudoclaude.ports import Provider, Reply, Request, Tool, ToolOutput, ToolSpec
 from pseudoclaude.protocol import check
 from pseudoclaude.providers import to_wire
 from pseudoclaude.session.catalog import session_folder
@@ -120,7 +123,9 @@ def protocol_violations(dialect: str, messages: tuple[Message, ...], *, tools: l
 class World:
     """Everything one run needs, made new for it."""
 
-    def __init__(self, scenario: Scenario, seed: int) -> None:
+    def __init__(
+        self, scenario: Scenario, seed: int, *, provider: Provider | None = None, tools: Sequence[Tool] | None = None
+    ) -> None:
         self.base = _home_disk()
         self.log = OpLog()
         self.faults = FaultPlan(scenario.faults.disk) if scenario.faults.disk else None
@@ -128,8 +133,12 @@ class World:
         self.clock = SimClock()
         self.ids = SimIds(seed)
         self.outputs: dict[str, None] = {}
-        self.provider = CheckedProvider(make_provider(scenario))
-        self.tools = [SimTool(name, spec, self.outputs, self.fs) for name, spec in sorted(scenario.tools.items())]
+        self.provider = CheckedProvider(provider or make_provider(scenario))
+        self.tools: Sequence[Tool] = (
+            tools
+            if tools is not None
+            else [SimTool(name, spec, self.outputs, self.fs) for name, spec in sorted(scenario.tools.items())]
+        )
 
     def session_folder(self) -> str:
         return session_folder(HOME, PROJECT, self.ids.session_id(self.clock.now()))
