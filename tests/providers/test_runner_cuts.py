@@ -1,0 +1,104 @@
+"""Must show: a cut of every recorded stream after every event leaves the Runner with a valid, saved history, and the next turn works.
+
+The text that had arrived is in the history, marked ``interrupted``; where none had arrived, the history holds the user's words only.
+The recorded request is replaced by ``Hello``: what is asked for does not matter here, what arrives does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pseudoclaude.errors import ProviderUnavailable, StreamInterrupted
+from pseudoclaude.messages import Message
+from pseudoclaude.ports import Provider, Reply, Request
+from pseudoclaude.protocol import check
+from pseudoclaude.providers import to_wire
+from pseudoclaude.session import load
+from simulator.planted import product_of
+from simulator.record import Observed, Process
+from simulator.replies.cassettes import Cassette
+from simulator.replies.replay import CassetteProvider
+from simulator.replies.scripted import ScriptedProvider
+from simulator.replies.transport import StreamCut, split_events
+from simulator.scenario import Scenario, load_scenario
+from simulator.world import CheckedProvider, World
+from tests.providers import corpus
+from tests.providers.corpus import Case
+from tests.providers.wire_truth import text_of_events
+from tests.replies.build import recorded, spec
+
+SLOW_FROM_EVENTS = 12
+
+
+def _streams() -> list[object]:
+    cases = [case for case in corpus.cases() if corpus.skip_reason(case) is None and corpus.recorded(case).streams]
+    return [
+        pytest.param(case, marks=[pytest.mark.slow] if _count(case) >= SLOW_FROM_EVENTS else [], id=str(case))
+        for case in cases
+    ]
+
+
+def _count(case: Case) -> int:
+    return len(split_events(corpus.recorded(case).reply))
+
+
+@pytest.mark.parametrize("case", _streams())
+def test_a_cut_after_every_event(case: Case, tmp_path: Path) -> None:
+    one = corpus.recorded(case)
+    scenario = _scenario(tmp_path, str(one.dialect))
+    for events in range(_count(case)):
+        world = World(scenario, 0)
+        world.provider = CheckedProvider(CutThenSpeaking(case, events))
+        folder = world.session_folder()
+        process = Process(world, scenario, product_of("product"), Observed(world, folder), "answer")
+        with pytest.raises((StreamInterrupted, ProviderUnavailable)) as caught:
+            list(process.runner.turn("Hello"))
+        text = text_of_events(one, events)
+        said = (Message("assistant", text, stop="interrupted"),) if text else ()
+        assert isinstance(caught.value, StreamInterrupted) == bool(text)
+        assert process.conversation.messages() == (Message("user", "Hello"), *said)
+        assert load(folder, fs=world.fs).messages == process.conversation.messages()
+        list(process.runner.turn("And now?"))
+        history = process.conversation.messages()
+        assert [message.content for message in history[-2:]] == ["And now?", AFTERWARDS]
+        assert load(folder, fs=world.fs).messages == history
+        assert world.provider.violations == []
+        assert (
+            check(
+                str(one.dialect), to_wire(str(one.dialect), (*history, Message("user", "More."))), context={"tools": []}
+            )
+            == []
+        )
+
+
+AFTERWARDS = "Here I am again."
+
+
+class CutThenSpeaking:
+    """``ports.Provider``: the recorded reply, cut; then a scripted one."""
+
+    def __init__(self, case: Case, events: int) -> None:
+        one = corpus.recorded(case)
+        asked = recorded(str(one.dialect), one.reply)
+        self._first: Provider = CassetteProvider(
+            Cassette(case.file, (asked,)), match="projection", fault=StreamCut(events)
+        )
+        self._then = ScriptedProvider(spec({"text": AFTERWARDS}), str(one.dialect))
+        self._asked = False
+        self.dialect = self._first.dialect
+        self.model = self._first.model
+
+    def complete(self, request: Request, on_text: Callable[[str], None] | None = None) -> Reply:
+        provider, self._asked = (self._then if self._asked else self._first), True
+        return provider.complete(request, on_text)
+
+
+def _scenario(folder: Path, dialect: str) -> Scenario:
+    file = folder / "cut.yaml"
+    file.write_text(
+        f"why: a cut\nsettings: {{dialect: {dialect}}}\nprovider: {{script: []}}\nsteps: [{{user: Hello}}]\n"
+    )
+    return load_scenario(file)
