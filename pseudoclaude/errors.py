@@ -188,6 +188,13 @@ class StreamInterrupted(ProviderError):
         )
 
 
+# --- tools -----------------------------------------------------------------------------------------------------
+
+
+class ToolFailed(PseudoClaudeError):
+    """A tool could not do what it was asked, and says why to the model.  Nothing was changed."""
+
+
 def listing(names: Sequence[str], most: int = 5) -> str:
     """``a, b and 3 more``: for messages that name things without running away."""
     shown = list(names[:most])
