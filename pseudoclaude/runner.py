@@ -3,29 +3,38 @@
 Order in a turn: append the user text; before each request bound the context; request; anchor the usage; append the reply; run the tools and append
 each result; repeat.  At the end the turn's new messages go to Memory, if it ended normally.
 
-Promises.  However a turn ends - an error, Ctrl-C inside a tool or in the middle of a stream, a consumer that stops iterating - the history
-it leaves is one a provider accepts: text that had arrived is kept and marked ``interrupted``, and every call without a result gets one that
-says its outcome is unknown.  Nothing is sent that Compact says does not fit.  A hook that fails (the log could not be written) ends the turn
-with that error; the messages are in memory and the writer saves them first when the disk is well again.
+Promises.  However a turn ends - an error, Ctrl-C inside a tool or in the middle of a stream, a consumer that stops iterating - the
+history it leaves is one a provider accepts: text that had arrived is kept and marked ``interrupted``, and every call without a result
+gets one that says its outcome is unknown, or that it was never started.  Nothing is sent that Compact says does not fit; where a
+provider counts more than we estimate and refuses, the context is compacted and the request made once more.  A hook that fails (the log
+could not be written) ends the turn with that error; the messages are in memory and the writer saves them first when the disk is well
+again.
+
+Refuses: to run a call of a reply that was cut off in it, since half of an argument may still be JSON.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
-from pseudoclaude.compact import ManageOutput, Runtime, force_compact, manage_context
+from pseudoclaude.compact import ManageOutput, Runtime, force_compact, manage_context, offload_tool_results
+from pseudoclaude.compact.manager import PROGRESS
 from pseudoclaude.conversation import Conversation
-from pseudoclaude.errors import ContextOverflow, NotDurable, PseudoClaudeError, StreamInterrupted
+from pseudoclaude.errors import ContextOverflow, PseudoClaudeError, StreamInterrupted
 from pseudoclaude.messages import Message, ToolCall, ToolResult, Usage
 from pseudoclaude.ports import Provider, Request, Tool
+from pseudoclaude.protocol.repair import OUTCOME_UNKNOWN
 from pseudoclaude.settings import Settings
-from pseudoclaude.text import decode
+from pseudoclaude.text import decode, size
 
-UNKNOWN_OUTCOME = "Interrupted: the outcome of this call is unknown. The tool may or may not have run."
+NOT_STARTED = "[interrupted: the turn was stopped before this call was started; it was not run]"
+CUT_OFF = "The reply was cut off and this call may not be whole. It was not run."
+RESULT_BYTES_MAX = 1_000_000
+"""A result above this never stands in the history or the log in full, not even until the next request."""
 
 
 class Replied(msgspec.Struct, frozen=True):
@@ -64,15 +73,16 @@ class TurnEnded(msgspec.Struct, frozen=True):
 
 
 Event = Replied | ToolStarted | ToolFinished | Compacted | Notice | TurnEnded
-Decision = Literal["allow", "refuse"]
+NORMAL_STOPS = frozenset({"end_turn", "stop_sequence"})
+"""How a turn ends that Memory learns from."""
 
 
 class Runner:
     """Drives one conversation.
 
-    ``allow`` decides about tools that change something; without it they are refused.  ``on_text`` sees text as it streams in.
-    ``end_turn`` is called when a turn is over, however it ended (the writer's); ``after_turn`` with the new messages of a turn that ended
-    normally (Memory's).
+    ``allow`` decides about tools that change something; without it they are refused.  ``on_text`` sees text as it streams in, ``on_progress``
+    what compaction is doing while it does it (without it that is a ``Notice`` afterwards).  ``end_turn`` is called when a turn is over,
+    however it ended (the writer's); ``after_turn`` with the new messages of a turn that ended normally (Memory's).
     """
 
     def __init__(
@@ -86,6 +96,7 @@ class Runner:
         system: str = "",
         allow: Callable[[Tool, Mapping[str, Any]], bool] | None = None,
         on_text: Callable[[str], None] | None = None,
+        on_progress: Callable[[str], None] | None = None,
         end_turn: Callable[[], None] | None = None,
         after_turn: Callable[[Sequence[Message]], None] | None = None,
     ) -> None:
@@ -98,29 +109,34 @@ class Runner:
         self._system = system
         self._allow = allow
         self._on_text = on_text
+        self._on_progress = on_progress
         self._end_turn = end_turn
         self._after_turn = after_turn
         self._arrived: list[str] = []
+        self._started: ToolCall | None = None
+        """The call whose tool was started and has no result yet."""
 
     def turn(self, text: str) -> Iterator[Event]:
         """One user turn, as events.  Raises ``PseudoClaudeError``; the history is valid whatever happens."""
         fresh: list[Message] = []
+        stop = ""
         try:
             try:
+                self._close_open_calls([])  # what a second interruption left, while the first was dealt with
                 self._append(Message("user", text), fresh)
-                yield from self._rounds(fresh)
+                stop = yield from self._rounds(fresh)
             except BaseException:
                 self._close_open_calls(fresh)
                 raise
         finally:
             if self._end_turn is not None:
                 self._end_turn()
-        if self._after_turn is not None:
+        if self._after_turn is not None and stop in NORMAL_STOPS:
             self._after_turn(fresh)
 
     def compact(self, instructions: str = "") -> Iterator[Event]:
-        """Summarise now, because the user asked."""
-        yield Notice("Compacting the context…")
+        """Summarise now, because the user asked.  Raises ``SummaryFailed``; the history is then as it was."""
+        yield Notice(PROGRESS)
         output = force_compact(
             self.conversation,
             self.runtime,
@@ -135,23 +151,25 @@ class Runner:
 
     # --- the loop ----------------------------------------------------------------------------------------------
 
-    def _rounds(self, fresh: list[Message]) -> Iterator[Event]:
-        stop = ""
+    def _rounds(self, fresh: list[Message]) -> Generator[Event, None, str]:
+        """Requests and tools until the model asks for no more; returns why the turn ended."""
         for number in range(1, self._settings.turn_requests_max + 1):
             yield from self._manage()
-            message, usage = self._ask(fresh)
+            try:
+                message, usage = self._ask(fresh)
+            except ContextOverflow as error:
+                yield Notice(f"{error.what}. Compacting the context and trying once more.")
+                yield from self._manage()
+                message, usage = self._ask(fresh)
             yield Replied(message, usage)
+            yield from self._answer_calls(message, fresh)
             stop = message.stop or "end_turn"
-            for call in message.tool_calls:
-                yield ToolStarted(call)
-                result = self._run_tool(call)
-                self._append(Message("tool", tool_result=result), fresh)
-                yield ToolFinished(call, result)
             if not message.tool_calls and stop != "pause_turn":
                 yield TurnEnded(stop, number)
-                return
+                return stop
         yield Notice(f"Stopped after {self._settings.turn_requests_max} requests in one turn; say something to go on.")
         yield TurnEnded("requests", self._settings.turn_requests_max)
+        return "requests"
 
     def _manage(self) -> Iterator[Event]:
         progress: list[str] = []
@@ -161,7 +179,7 @@ class Runner:
             self._provider,
             tools=self._specs,
             system=self._system,
-            on_progress=progress.append,
+            on_progress=self._on_progress or progress.append,
         )
         for line in progress:
             yield Notice(line)
@@ -210,6 +228,19 @@ class Runner:
 
     # --- tools -------------------------------------------------------------------------------------------------
 
+    def _answer_calls(self, message: Message, fresh: list[Message]) -> Iterator[Event]:
+        last = len(message.tool_calls) - 1
+        for index, call in enumerate(message.tool_calls):
+            yield ToolStarted(call)
+            if index == last and message.stop in ("max_tokens", "refusal"):
+                result = ToolResult(call.id, CUT_OFF, is_error=True)
+            else:
+                result = self._run_tool(call)
+            result = self._bounded(result)
+            self._append(Message("tool", tool_result=result), fresh)
+            self._started = None
+            yield ToolFinished(call, result)
+
     def _run_tool(self, call: ToolCall) -> ToolResult:
         tool = self._tools.get(call.name)
         if tool is None:
@@ -224,31 +255,47 @@ class Runner:
                 f"Refused: {call.name} changes something, and the user did not allow it. It was not run.",
                 is_error=True,
             )
+        self._started = call
         try:
             output = tool.run(arguments)
-        except (PseudoClaudeError, OSError, ValueError, TypeError, KeyError) as error:
-            # A tool that fails is an answer for the model; anything else is a bug of ours and goes on up.
-            return ToolResult(call.id, f"{call.name} failed: {error}", is_error=True)
+        except Exception as error:  # noqa: BLE001 (tools are other people's code: whatever fails in one is an answer for the model)
+            return ToolResult(call.id, f"{call.name} failed: {_said(error)}", is_error=True)
         content = output.content if isinstance(output.content, str) else decode(output.content)
         return ToolResult(call.id, content, is_error=output.is_error)
 
+    def _bounded(self, result: ToolResult) -> ToolResult:
+        """``result``, or its preview when it is far too large for a line of the log.  Where its file cannot be written it stays whole, and
+        Compact says so before the next request."""
+        if size(result.content) <= RESULT_BYTES_MAX:
+            return result
+        with_result = (*self.conversation.messages(), Message("tool", tool_result=result))
+        return offload_tool_results(with_result, self.runtime).messages[-1].tool_result or result
+
     def _close_open_calls(self, fresh: list[Message]) -> None:
         """Answer what an interruption left open, so that the history can be sent."""
-        results = 0
-        for message in reversed(self.conversation.messages()):
-            if message.tool_result is None:
-                for call in message.tool_calls[results:]:
-                    self._append_unknown(call, fresh)
-                return
-            results += 1
+        messages = self.conversation.messages()
+        end = len(messages)
+        while end and messages[end - 1].role == "tool":
+            end -= 1
+        calls = messages[end - 1].tool_calls if end else ()
+        for call in calls[len(messages) - end :]:
+            words = OUTCOME_UNKNOWN if call is self._started else NOT_STARTED
+            self._append_closing(ToolResult(call.id, words, is_error=True, origin="interrupted"), fresh)
+        self._started = None
 
-    def _append_unknown(self, call: ToolCall, fresh: list[Message]) -> None:
-        result = ToolResult(call.id, UNKNOWN_OUTCOME, is_error=True, origin="interrupted")
+    def _append_closing(self, result: ToolResult, fresh: list[Message]) -> None:
         try:
             self._append(Message("tool", tool_result=result), fresh)
-        except NotDurable:
+        except PseudoClaudeError:
             # The error that ended the turn is already on its way up, and says the same; the result is in memory and saved later.
             return
+
+
+def _said(error: Exception) -> str:
+    """What an exception says, with its class where the words alone would not be understood."""
+    if isinstance(error, PseudoClaudeError | OSError):
+        return str(error)
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
 def _arguments(call: ToolCall) -> dict[str, Any] | str:
