@@ -15,11 +15,11 @@ from pathlib import Path
 
 from pseudoclaude.ports import Provider
 from pseudoclaude.providers.by_name import ADAPTERS, make_adapter
-from simulator.record import Recorder
+from simulator.record import record
 from simulator.replies.emulator import running_emulator
 from simulator.replies.recording import PUBLIC_ADDRESSES, recording
 from simulator.scenario import Scenario, load_scenario
-from simulator.world import CheckedProvider
+from simulator.world import CheckedProvider, World
 
 EMULATOR = "emulator"
 EMULATOR_KEY = "emulator-needs-no-key"
@@ -56,10 +56,10 @@ def record_cassette(
 
 
 def _run(scenario: Scenario, provider: Provider, out: str | Path, served_at: str, provenance: dict[str, str]) -> None:
-    recorder = Recorder(scenario, 0, "product")
-    recorder.world.provider = CheckedProvider(provider)
+    world = World(scenario, 0)
+    world.provider = CheckedProvider(provider)
     with recording(out, served_at=served_at, dialect=scenario.settings.dialect, provenance=provenance):
-        recorder.run()
+        record(scenario, world=world)
 
 
 def _package(dialect: str) -> str:

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 import yaml
 
-from simulator.record import Recorder
+from simulator.record import record
 from simulator.record_cassette import main, record_cassette
 from simulator.replies.cassettes import Cassette, load_cassette
 from simulator.replies.emulator import running_emulator
@@ -21,7 +21,7 @@ from simulator.replies.replay import CassetteProvider, cassette_provider
 from simulator.replies.scripted import ScriptedProvider
 from simulator.scenario import Scenario, load_scenario
 from simulator.values import Recording
-from simulator.world import CheckedProvider
+from simulator.world import CheckedProvider, World
 from tests.replies.build import spec
 
 OWN = Path(__file__).resolve().parents[2] / "scenarios" / "cassettes" / "recordings"
@@ -33,9 +33,9 @@ def _scenario(name: str) -> Scenario:
 
 
 def _run(scenario: Scenario, provider: Any) -> Recording:
-    recorder = Recorder(scenario, 0, "product")
-    recorder.world.provider = CheckedProvider(provider)
-    return recorder.run()
+    world = World(scenario, 0)
+    world.provider = CheckedProvider(provider)
+    return record(scenario, world=world)
 
 
 # --- the project's own cassettes -------------------------------------------------------------------------------
