@@ -18,16 +18,12 @@ DEPTH_MAX = 200
 
 def parse_object(text: str) -> dict[str, Any] | None:
     """The object, or None if ``text`` is not one."""
-    if _may_be_deep(text) and _depth(text) > DEPTH_MAX:
+    if len(text) > DEPTH_MAX and text.count("[") + text.count("{") > DEPTH_MAX and _depth(text) > DEPTH_MAX:
         return None
     try:
         return _OBJECT.decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeEncodeError):
         return None
-
-
-def _may_be_deep(text: str) -> bool:
-    return len(text) > DEPTH_MAX and text.count("[") + text.count("{") > DEPTH_MAX
 
 
 def _depth(text: str) -> int:

@@ -2,8 +2,8 @@
 
 A screen answers "certainly nothing to report, in either profile", never "something is wrong": a request it does not recognise goes
 through every rule.  So a screen may be as narrow as it likes, and must not be wider than the rules; a test holds every screen against
-the rules on generated histories.  What they know: turns that alternate and end with the user, plain text, calls with legal unique ids
-and flat arguments, results right behind their calls, no member beyond those.
+the rules on generated histories.  What they know: turns that alternate and end with the user, plain text, calls with legal
+unique ids, results right behind their calls, no member beyond those.
 
 These loops run for every message of every request, hence the direct indexing: a missing member or an unhashable value ends the
 screen by its exception.  The test ``text >= "!"`` is true for ASCII text only if its first character is neither white space nor a
@@ -20,8 +20,12 @@ from pseudoclaude.protocol.arguments import parse_object
 from pseudoclaude.text import clean
 
 MESSAGES_MAX = 100_000
+DEPTH_MAX = 20
 TEXT_LENGTH_MAX = 10_000_000
-"""Both for one string and, at Anthropic, for all texts: below every limit of the rules."""
+"""Both for one string and, at Anthropic, for all of them together: below every limit of the rules."""
+
+_REFUSED = TEXT_LENGTH_MAX + 1
+"""The length of what a screen does not recognise."""
 
 _is_id: Callable[[str], Any] = re.compile(r"[a-zA-Z0-9_-]{1,40}").fullmatch
 _is_name: Callable[[str], Any] = re.compile(r"[a-zA-Z0-9_-]{1,64}").fullmatch
@@ -56,7 +60,7 @@ def are_plain_tools(tools: Any) -> bool:
 def _tried(screen: Screen, messages: Sequence[Any]) -> bool:
     try:
         return screen(messages)
-    except (KeyError, TypeError):
+    except (KeyError, TypeError, AttributeError):
         return False
 
 
@@ -79,7 +83,7 @@ def _anthropic(messages: Sequence[Any]) -> bool:
     if not len(messages) % 2 or len(messages) > MESSAGES_MAX:
         return False
     seen: set[str] = set()
-    waiting: Sequence[str] = ()
+    waiting: list[str] = []
     role = "user"
     length = 0
     for message in messages:
@@ -94,74 +98,83 @@ def _anthropic(messages: Sequence[Any]) -> bool:
             return False
         elif role == "user":
             length += _answers_length(content, waiting)
-            waiting = ()
+            waiting = []
         else:
-            waiting = _called(content, seen)
-            length += TEXT_LENGTH_MAX + 1 if waiting is _UNKNOWN else 0
+            length += _calls_length(content, seen, waiting)
         role = "assistant" if role == "user" else "user"
         if length > TEXT_LENGTH_MAX:
             return False
     return True
 
 
-_UNKNOWN: Sequence[str] = ("",)
-
-
-def _answers_length(content: list[Any], waiting: Sequence[str]) -> int:
-    """Length of results for exactly the waiting calls, in their order, then plain text; too long if it is anything else."""
+def _answers_length(content: list[Any], waiting: list[str]) -> int:
+    """Length of results for exactly the waiting calls, in their order, then plain text."""
     if len(content) < len(waiting):
-        return TEXT_LENGTH_MAX + 1
+        return _REFUSED
     length = 0
     for index, block in enumerate(content):
         if index >= len(waiting):
-            if not _is_text(block):
-                return TEXT_LENGTH_MAX + 1
-            length += len(block["text"])
+            length += _text_length(block)
             continue
         result = block["content"]
         if block["tool_use_id"] != waiting[index] or block["type"] != "tool_result" or type(block) is not dict:
-            return TEXT_LENGTH_MAX + 1
+            return _REFUSED
         if len(block) != 3 and not (len(block) == 4 and block["is_error"] is True):
-            return TEXT_LENGTH_MAX + 1
+            return _REFUSED
         if type(result) is not str or not (result.isascii() or clean(result) is result):
-            return TEXT_LENGTH_MAX + 1
+            return _REFUSED
         length += len(result)
     return length
 
 
-def _is_text(block: dict[str, Any]) -> bool:
-    return block["type"] == "text" and len(block) == 2 and type(block) is dict and _says(block["text"])
+def _text_length(block: dict[str, Any]) -> int:
+    text = block["text"]
+    return (
+        len(text) if len(block) == 2 and block["type"] == "text" and type(block) is dict and _says(text) else _REFUSED
+    )
 
 
-def _called(content: list[Any], seen: set[str]) -> Sequence[str]:
-    """The ids that plain text and call blocks call, also noted in ``seen``; ``_UNKNOWN`` if there is anything else."""
-    called = []
+def _calls_length(content: list[Any], seen: set[str], waiting: list[str]) -> int:
+    """Length of plain text and calls; the ids of the calls are added to ``seen`` and ``waiting``."""
+    length = 0
     for block in content:
         if block["type"] != "tool_use":
-            if not _is_text(block):
-                return _UNKNOWN
+            length += _text_length(block)
             continue
         call_id, arguments = block["id"], block["input"]
         if len(block) != 4 or call_id in seen or not _is_id(call_id) or not _is_name(block["name"]):
-            return _UNKNOWN
-        if type(block) is not dict or type(arguments) is not dict or not _is_flat(arguments):
-            return _UNKNOWN
+            return _REFUSED
+        if type(block) is not dict or type(arguments) is not dict:
+            return _REFUSED
         seen.add(call_id)
-        called.append(call_id)
-    return called
+        waiting.append(call_id)
+        length += _object_length(arguments)
+    return length
 
 
-def _is_flat(arguments: dict[str, Any]) -> bool:
-    """Plain text, numbers and nothing nested; deeper arguments are left to the rules."""
+def _object_length(arguments: dict[str, Any], depth: int = 0) -> int:
+    """Length of all strings of a JSON object; refused if one holds a lone surrogate, or if it is very deep."""
+    length = 0
     for key, value in arguments.items():
         if not (key.isascii() or clean(key) is key):
-            return False
+            return _REFUSED
         if type(value) is str:
             if not (value.isascii() or clean(value) is value):
-                return False
-        elif value is not None and type(value) not in (bool, int, float):
-            return False
-    return True
+                return _REFUSED
+            length += len(key) + len(value)
+        else:
+            length += len(key) + _value_length(value, depth)
+    return length
+
+
+def _value_length(value: Any, depth: int) -> int:
+    if value is None or type(value) in (bool, int, float):
+        return 0
+    if depth > DEPTH_MAX:
+        return _REFUSED
+    if type(value) is list:
+        return sum(_object_length({"": item}, depth + 1) for item in value)
+    return _object_length(value, depth + 1) if type(value) is dict else _REFUSED
 
 
 # --- OpenAI Chat Completions -----------------------------------------------------------------------------------

@@ -43,9 +43,9 @@ def matrix(cases: list[Case]) -> dict[str, list[str]]:
 def main() -> None:
     found = matrix(all_cases())
     for rule, noticed in found.items():
-        print(f"{rule}  {'caught by ' + ', '.join(noticed) if noticed else 'NOT CAUGHT'}")  # noqa: T201
+        print(f"{rule}  {'caught by ' + ', '.join(noticed) if noticed else 'NOT CAUGHT'}")
     caught = sum(bool(noticed) for noticed in found.values())
-    print(f"{caught} of {len(found)} disabled rules are caught")  # noqa: T201
+    print(f"{caught} of {len(found)} disabled rules are caught")
 
 
 if __name__ == "__main__":

@@ -6,24 +6,28 @@ original.  The canonical record keeps the original; nothing here is stored.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import re
 from collections.abc import Callable
 
 NAME_LENGTH_MAX = 64
-_ALLOWED = re.compile(r"[a-zA-Z0-9_-]+")
 _FORBIDDEN = re.compile(r"[^a-zA-Z0-9_-]+")
 _DIGEST_LENGTH = 16
 
 
-def fits(text: str, length_max: int) -> bool:
-    """Whether an API that wants ``[a-zA-Z0-9_-]`` and at most ``length_max`` characters takes ``text`` as it is."""
-    return len(text) <= length_max and _ALLOWED.fullmatch(text) is not None
+@functools.cache
+def matcher(length_max: int) -> Callable[[str], object]:
+    """Whether an API that wants 1 to ``length_max`` characters of ``[a-zA-Z0-9_-]`` takes a text as it is."""
+    return re.compile(rf"[a-zA-Z0-9_-]{{1,{length_max}}}").fullmatch
+
+
+_fits_name = matcher(NAME_LENGTH_MAX)
 
 
 def wire_name(name: str) -> str:
     """The tool name every API accepts (K7: at most 64 of ``[a-zA-Z0-9_-]``); use it for declared tools and in histories alike."""
-    return name if fits(name, NAME_LENGTH_MAX) else alias(name, NAME_LENGTH_MAX)
+    return name if _fits_name(name) else alias(name, NAME_LENGTH_MAX)
 
 
 def alias(original: str, length_max: int, turn: int = 1) -> str:
@@ -46,7 +50,7 @@ class CallIds:
 
     __slots__ = ("_fit", "_stand_in", "_taken", "_waiting")
 
-    def __init__(self, fit: Callable[[str], bool], stand_in: Callable[[str, int], str]) -> None:
+    def __init__(self, fit: Callable[[str], object], stand_in: Callable[[str, int], str]) -> None:
         self._fit = fit
         self._stand_in = stand_in
         self._taken: set[str] = set()
@@ -54,9 +58,14 @@ class CallIds:
 
     def call(self, original: str) -> str:
         """The wire id of the next call; its result is the next ``result`` with the same original id."""
-        wire = original if self.is_free(original) else self._fresh(original)
-        self._taken.add(wire)
-        self._waiting.setdefault(original, []).append(wire)
+        taken = self._taken
+        wire = original if original not in taken and self._fit(original) else self._fresh(original)
+        taken.add(wire)
+        waiting = self._waiting.get(original)
+        if waiting:
+            waiting.append(wire)
+        else:
+            self._waiting[original] = [wire]
         return wire
 
     def result(self, original: str) -> str:
@@ -68,7 +77,7 @@ class CallIds:
 
     def is_free(self, original: str) -> bool:
         """Whether ``call`` would leave this id as it is."""
-        return original not in self._taken and self._fit(original)
+        return original not in self._taken and bool(self._fit(original))
 
     def _fresh(self, original: str) -> str:
         turn = 1
@@ -78,4 +87,4 @@ class CallIds:
 
 
 def call_ids(length_max: int) -> CallIds:
-    return CallIds(lambda text: fits(text, length_max), lambda text, turn: alias(text, length_max, turn))
+    return CallIds(matcher(length_max), lambda text, turn: alias(text, length_max, turn))

@@ -35,26 +35,23 @@ class _Projection:
 
     def run(self) -> list[JSONObject]:
         messages = self.messages
-        position = 0
-        while position < len(messages):
+        position, end = 0, len(messages)
+        while position < end:
             message = messages[position]
             if message.role == "assistant":
                 self._assistant(position, message)
-                if message.tool_calls:
-                    position = self._results(position + 1, message)
-                    continue
+                position = self._results(position + 1) if message.tool_calls else position + 1
             elif message.tool_result is not None:
-                position = self._results(position, None)
-                continue
+                position = self._results(position)
             else:
                 self._user_text(message.content)
-            position += 1
+                position += 1
         return self.out
 
     def _user_text(self, text: str) -> None:
-        last = self.out[-1] if self.out else None
-        if last is None or last["role"] != "user":
-            self.out.append({"role": "user", "content": text if says_something(text) else EMPTY_MESSAGE})
+        out = self.out
+        if not out or out[-1]["role"] != "user":
+            out.append({"role": "user", "content": text if says_something(text) else EMPTY_MESSAGE})
         elif says_something(text):
             self._user_blocks([{"type": "text", "text": text}])
 
@@ -85,39 +82,41 @@ class _Projection:
         text = message.content if says_something(message.content) else ""
         if not message.tool_calls:
             return text
-        blocks: list[JSONObject] = [{"type": "text", "text": text}] if text else []
-        for call in message.tool_calls:
-            blocks.append(
-                {
-                    "type": "tool_use",
-                    "id": self.ids.call(call.id),
-                    "name": wire_name(call.name),
-                    "input": arguments_object(call.arguments),
-                }
-            )
-        return blocks
+        wire_id = self.ids.call
+        blocks: list[JSONObject] = [
+            {
+                "type": "tool_use",
+                "id": wire_id(call.id),
+                "name": wire_name(call.name),
+                "input": arguments_object(call.arguments),
+            }
+            for call in message.tool_calls
+        ]
+        return [{"type": "text", "text": text}, *blocks] if text else blocks
 
-    def _results(self, position: int, caller: Message | None) -> int:
+    def _results(self, position: int) -> int:
         """All results from ``position`` on as one user turn, in the order of the calls; the position behind them."""
         results: list[JSONObject] = []
-        messages = self.messages
-        while position < len(messages) and (result := messages[position].tool_result) is not None:
+        wire_id, messages, end = self.ids.result, self.messages, len(self.messages)
+        while position < end and (result := messages[position].tool_result) is not None:
             block: JSONObject = {
                 "type": "tool_result",
-                "tool_use_id": self.ids.result(result.call_id),
+                "tool_use_id": wire_id(result.call_id),
                 "content": result.content or EMPTY_RESULT,
             }
             if result.is_error:
                 block["is_error"] = True
             results.append(block)
             position += 1
-        if caller is not None and len(results) > 1:
-            order = {wire: index for index, wire in enumerate(_call_ids(self.out[-1]["content"]))}
-            results.sort(key=lambda block: order.get(block["tool_use_id"], len(order)))
+        if len(results) > 1:
+            called = _call_ids(self.out[-1]["content"] if self.out else "")
+            results.sort(key=lambda block: called.get(block["tool_use_id"], len(called)))
         if results:
             self._user_blocks(results)
         return position
 
 
-def _call_ids(blocks: list[JSONObject]) -> list[str]:
-    return [block["id"] for block in blocks if block["type"] == "tool_use"]
+def _call_ids(content: str | list[JSONObject]) -> dict[str, int]:
+    """The calls of a message by their place in it."""
+    blocks = content if isinstance(content, list) else []
+    return {block["id"]: place for place, block in enumerate(blocks) if block["type"] == "tool_use"}

@@ -11,7 +11,7 @@ from typing import Any
 
 from pseudoclaude.messages import Message
 from pseudoclaude.protocol.repair import MISSING_BEGINNING
-from pseudoclaude.providers.wire.aliases import CallIds, call_ids, fits, wire_name
+from pseudoclaude.providers.wire.aliases import CallIds, call_ids, wire_name
 from pseudoclaude.providers.wire.texts import (
     EMPTY_MESSAGE,
     JSONObject,
@@ -86,7 +86,7 @@ def _native(message: Message, keys: tuple[str, ...]) -> JSONObject | None:
     if (content or refusal or "") != message.content or not _same_calls(payload.get("tool_calls"), message):
         return None
     wire = {"role": "assistant"} | {key: payload[key] for key in keys if payload.get(key) is not None}
-    if not (isinstance(name := wire.get("name", "x"), str) and fits(name, 64)):
+    if "name" in wire and (not isinstance(wire["name"], str) or wire_name(wire["name"]) != wire["name"]):
         del wire["name"]
     if not says_something(message.content):
         return {**wire, "content": ""} if message.tool_calls else None
