@@ -4,20 +4,21 @@ It is the *running* view: what programs see through the page cache while the mac
 decided here but in ``crash.py``, from the log.  Results and error classes equal those of a real POSIX file system and of pyfakefs; the
 ``conformance`` command compares all three on generated scripts of calls.
 
-Allowed faults are those of ``faults.py``.  Symbolic links do not exist here; tests of links use a real folder.
+Allowed faults are those of ``faults.py``.  A descriptor number is given out once, so that a call on a closed one is always an error.
+Symbolic links do not exist here; tests of links use a real folder.
 """
 
 from __future__ import annotations
 
-import posixpath
-from typing import Any, NoReturn
+from typing import NoReturn
+
+import msgspec
 
 from pseudoclaude.ports import OpenMode, Stat
 from simulator.disk.faults import EXCEPTIONS, CallKind, DiskFault, FaultPlan, os_error
+from simulator.disk.names import Names, check_encodable
 from simulator.disk.oplog import OpLog, call_site
 from simulator.values import ROOT, Disk, Op
-
-NAME_BYTES_MAX = 255
 
 
 class ProcessKilled(BaseException):
@@ -36,13 +37,15 @@ class _File:
 
 
 class _Handle:
-    __slots__ = ("file", "inode", "mode", "path")
+    __slots__ = ("file", "inode", "mode", "path", "position")
 
     def __init__(self, inode: int, file: _File, mode: OpenMode, path: str) -> None:
         self.inode = inode
         self.file = file
         self.mode = mode
         self.path = path
+        self.position = 0
+        """Where the next write goes in ``lock`` mode; the other writing modes append."""
 
 
 class SimFileSystem:
@@ -53,38 +56,40 @@ class SimFileSystem:
         self.log = log
         self.faults = faults
         self._files = {inode: _File(data) for inode, data in disk.files.items()}
-        self._folders: dict[int, dict[str, int]] = {inode: dict(names) for inode, names in disk.folders.items()}
+        self._names = Names({inode: dict(names) for inode, names in disk.folders.items()})
+        self._folders = self._names.folders
+        self._folder_locks: dict[int, _File] = {}
+        """Stand-ins for the folders that were opened; they hold only a lock."""
         self._next_inode = max([*self._files, *self._folders, ROOT]) + 1
         self._handles: dict[int, _Handle] = {}
         self._next_fd = 3
         self._dead = False
-        self._resolved: dict[str, int] = {}
-        """Paths looked up since a name last changed."""
 
     # --- the port ----------------------------------------------------------------------------------------------
 
     def mkdir(self, path: str) -> None:
         after = self._enter("mkdir", path)
-        parent, name = self._parent_of(path)
-        if name in self._folders[parent]:
+        parent, name = self._names.parent_of(path, at_root="EEXIST")
+        if self._names.entry(parent, name, path) is not None:
             raise os_error("EEXIST", path)
         inode = self._new_inode()
         self._folders[inode] = {}
-        self._folders[parent][name] = inode
-        self._resolved.clear()
+        self._names.add(parent, name, inode)
         self._record(Op("mkdir", inode=inode, parent=parent, name=name), after)
 
     def open(self, path: str, mode: OpenMode) -> int:
         after = self._enter("open", path)
-        parent, name = self._parent_of(path, wants_file=True)
-        inode = self._folders[parent].get(name) if name else parent
+        parent, name = self._names.parent_of(path, at_root="")
+        makes = mode in ("create", "lock")
+        if makes and name and path.endswith("/"):
+            raise os_error("EISDIR", path)
+        inode = self._names.entry(parent, name, path) if name else parent
         if inode is None:
-            if mode in ("append", "read"):
+            if not makes:
                 raise os_error("ENOENT", path)
             inode = self._new_inode()
             self._files[inode] = _File()
-            self._folders[parent][name] = inode
-            self._resolved.clear()
+            self._names.add(parent, name, inode)
             self._record(Op("create", inode=inode, parent=parent, name=name), after)
         elif mode == "create":
             raise os_error("EEXIST", path)
@@ -95,7 +100,8 @@ class SimFileSystem:
             raise os_error("ENOTDIR", path)
         fd = self._next_fd
         self._next_fd += 1
-        self._handles[fd] = _Handle(inode, self._files.get(inode) or _File(), mode, path)
+        file = self._files.get(inode) or self._folder_locks.setdefault(inode, _File())
+        self._handles[fd] = _Handle(inode, file, mode, path)
         return fd
 
     def write(self, fd: int, data: bytes) -> int:
@@ -105,9 +111,11 @@ class SimFileSystem:
         fault = self._enter("write", handle.path)
         accepted = data if fault is None or fault.exception else data[: fault.partial]
         file = handle.file
-        offset = 0 if handle.mode == "lock" else len(file.data)
+        offset = handle.position if handle.mode == "lock" else len(file.data)
         if accepted:
-            end = offset + len(accepted)
+            end = handle.position = offset + len(accepted)
+            if offset > len(file.data):
+                file.data.extend(bytes(offset - len(file.data)))
             file.data[offset:end] = accepted
             error = fault.error if fault is not None else ""
             self._record(
@@ -119,6 +127,8 @@ class SimFileSystem:
         return len(accepted)
 
     def pread(self, fd: int, count: int, offset: int) -> bytes:
+        if count < 0 or offset < 0:
+            raise os_error("EINVAL", str(fd))
         handle = self._handle(fd)
         if handle.mode in ("create", "append"):
             raise os_error("EBADF", handle.path)
@@ -130,6 +140,8 @@ class SimFileSystem:
         return bytes(handle.file.data[offset : offset + count])
 
     def truncate(self, fd: int, size: int) -> None:
+        if size < 0:
+            raise os_error("EINVAL", str(fd))
         handle = self._handle(fd)
         if handle.mode == "read":
             raise os_error("EINVAL", handle.path)
@@ -149,6 +161,9 @@ class SimFileSystem:
 
     def fsync(self, fd: int) -> None:
         handle = self._handle(fd)
+        if handle.inode in self._folders:
+            self._record(Op("fsync_dir", inode=handle.inode), self._enter("fsync_dir", handle.path))
+            return
         file = handle.file
         fault = self._enter("fsync", handle.path)
         if file.late_error:
@@ -186,27 +201,28 @@ class SimFileSystem:
 
     def stat(self, path: str) -> Stat:
         self._enter("stat", path)
-        inode = self._find(path)
+        inode = self._names.find(path)
         file = self._files.get(inode)
         return Stat("dir", 0, inode) if file is None else Stat("file", len(file.data), inode)
 
     def listdir(self, path: str) -> list[str]:
         self._enter("listdir", path)
-        return list(self._folder(path))
+        return list(self._names.folder(path))
 
     def rename(self, source: str, target: str) -> None:
         after = self._enter("rename", source)
-        from_parent, from_name = self._parent_of(source)
-        inode = self._folders[from_parent].get(from_name)
+        check_encodable(source, target)
+        from_parent, from_name = self._names.parent_of(source, at_root="EBUSY")
+        to_parent, to_name = self._names.parent_of(target, at_root="EBUSY")
+        inode = self._names.entry(from_parent, from_name, source)
         if inode is None:
             raise os_error("ENOENT", source)
-        to_parent, to_name = self._parent_of(target)
-        self._check_rename(inode, self._folders[to_parent].get(to_name), source, target)
-        if (from_parent, from_name) == (to_parent, to_name):
+        existing = self._names.entry(to_parent, to_name, target)
+        self._names.check_rename(inode, existing, source, target)
+        if existing == inode:
             return
-        del self._folders[from_parent][from_name]
-        self._folders[to_parent][to_name] = inode
-        self._resolved.clear()
+        self._names.remove(from_parent, from_name)
+        self._names.add(to_parent, to_name, inode)
         self._record(
             Op(
                 "rename",
@@ -221,33 +237,33 @@ class SimFileSystem:
 
     def unlink(self, path: str) -> None:
         after = self._enter("unlink", path)
-        parent, name = self._parent_of(path)
-        inode = self._folders[parent].get(name)
+        parent, name = self._names.parent_of(path, at_root="EISDIR")
+        inode = self._names.entry(parent, name, path)
         if inode is None:
             raise os_error("ENOENT", path)
         if inode in self._folders:
             raise os_error("EISDIR", path)
-        del self._folders[parent][name]
-        self._resolved.clear()
+        if path.endswith("/"):
+            raise os_error("ENOTDIR", path)
+        self._names.remove(parent, name)
         self._record(Op("unlink", inode=inode, parent=parent, name=name), after)
 
     def rmdir(self, path: str) -> None:
         after = self._enter("rmdir", path)
-        parent, name = self._parent_of(path)
-        inode = self._folders[parent].get(name)
+        parent, name = self._names.parent_of(path, at_root="EBUSY")
+        inode = self._names.entry(parent, name, path)
         if inode is None:
             raise os_error("ENOENT", path)
         if inode not in self._folders:
             raise os_error("ENOTDIR", path)
         if self._folders[inode]:
             raise os_error("ENOTEMPTY", path)
-        del self._folders[parent][name]
-        self._resolved.clear()
+        self._names.remove(parent, name)
         self._record(Op("rmdir", inode=inode, parent=parent, name=name), after)
 
     def fsync_dir(self, path: str) -> None:
         after = self._enter("fsync_dir", path)
-        inode = self._find(path)
+        inode = self._names.find(path)
         if inode not in self._folders:
             raise os_error("ENOTDIR", path)
         self._record(Op("fsync_dir", inode=inode), after)
@@ -288,7 +304,7 @@ class SimFileSystem:
     def peek(self, path: str) -> bytes | None:
         """The bytes of a file, or None; no call of the product, so neither logged nor failed."""
         try:
-            file = self._files.get(self._find(path))
+            file = self._files.get(self._names.find(path))
         except OSError:
             return None
         return None if file is None else bytes(file.data)
@@ -296,7 +312,7 @@ class SimFileSystem:
     def files_under(self, path: str) -> list[tuple[str, bytes]]:
         """Every file below a folder with its bytes, sorted by path; none if the folder is not there."""
         try:
-            top = self._find(path)
+            top = self._names.find(path)
         except OSError:
             return []
         found: list[tuple[str, bytes]] = []
@@ -337,7 +353,7 @@ class SimFileSystem:
 
     def _record(self, op: Op, after: DiskFault | None) -> None:
         if self.log is not None:
-            self.log.add(Op(**{**_fields(op), "site": call_site()}))
+            self.log.add(msgspec.structs.replace(op, site=call_site()))
         if after is not None and after.exception and after.when == "after":
             raise EXCEPTIONS[after.exception]
 
@@ -369,67 +385,3 @@ class SimFileSystem:
         if handle is None:
             raise os_error("EBADF", str(fd))
         return handle
-
-    def _find(self, path: str) -> int:
-        found = self._resolved.get(path)
-        if found is None:
-            found = self._resolved[path] = self._walk(path)
-        return found
-
-    def _walk(self, path: str) -> int:
-        inode = ROOT
-        for name in path.split("/"):
-            if not name:
-                continue
-            names = self._folders.get(inode)
-            if names is None:
-                raise os_error("ENOTDIR", path)
-            found = names.get(name)
-            if found is None:
-                raise os_error("ENAMETOOLONG" if _too_long(name) else "ENOENT", path)
-            inode = found
-        if path.endswith("/") and inode not in self._folders:
-            raise os_error("ENOTDIR", path)
-        return inode
-
-    def _folder(self, path: str) -> dict[str, int]:
-        names = self._folders.get(self._find(path))
-        if names is None:
-            raise os_error("ENOTDIR", path)
-        return names
-
-    def _parent_of(self, path: str, *, wants_file: bool = False) -> tuple[int, str]:
-        if not path.startswith("/"):
-            raise os_error("ENOENT", path)
-        folder, name = posixpath.split(path if wants_file else path.rstrip("/") or "/")
-        inode = self._find(folder)
-        if inode not in self._folders:
-            raise os_error("ENOTDIR", path)
-        if not name and not wants_file:
-            raise os_error("EEXIST", path)
-        if _too_long(name):
-            raise os_error("ENAMETOOLONG", path)
-        return inode, name
-
-    def _check_rename(self, inode: int, existing: int | None, source: str, target: str) -> None:
-        if inode in self._folders and (target.rstrip("/") + "/").startswith(source.rstrip("/") + "/"):
-            if target.rstrip("/") != source.rstrip("/"):
-                raise os_error("EINVAL", source)
-            return
-        if existing is None or existing == inode:
-            return
-        if inode in self._folders:
-            if existing not in self._folders:
-                raise os_error("ENOTDIR", target)
-            if self._folders[existing]:
-                raise os_error("ENOTEMPTY", target)
-        elif existing in self._folders:
-            raise os_error("EISDIR", target)
-
-
-def _fields(op: Op) -> dict[str, Any]:
-    return {name: getattr(op, name) for name in op.__struct_fields__}
-
-
-def _too_long(name: str) -> bool:
-    return len(name.encode("utf-8")) > NAME_BYTES_MAX

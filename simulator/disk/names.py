@@ -1,0 +1,128 @@
+"""Names: from a path to an inode, with the errors a Linux kernel gives on the way, in the order in which it finds them.
+
+Owns the folders (inode -> name -> inode) of a SimFileSystem and a cache of looked-up paths, which every change of a name empties.  What
+is not a folder here is a file.  Paths are absolute; ``.``, ``..`` and symbolic links do not exist.
+"""
+
+from __future__ import annotations
+
+import posixpath
+
+from simulator.disk.faults import os_error
+from simulator.values import ROOT
+
+NAME_BYTES_MAX = 255
+PATH_BYTES_MAX = 4_095
+_UTF8_BYTES_MAX = 4
+
+
+class Names:
+    """``folders`` may be read by all; names change only through ``add`` and ``remove``."""
+
+    def __init__(self, folders: dict[int, dict[str, int]]) -> None:
+        self.folders = folders
+        self._found: dict[str, int] = {}
+        """Paths looked up since a name last changed."""
+
+    def add(self, parent: int, name: str, inode: int) -> None:
+        self.folders[parent][name] = inode
+        self._found.clear()
+
+    def remove(self, parent: int, name: str) -> None:
+        del self.folders[parent][name]
+        self._found.clear()
+
+    def find(self, path: str) -> int:
+        """The inode a path stands for."""
+        found = self._found.get(path)
+        if found is None:
+            found = self._found[path] = self.chain(path)[-1]
+        return found
+
+    def chain(self, path: str) -> list[int]:
+        """The inodes from the root to what the path stands for."""
+        _check_path(path)
+        inodes = [ROOT]
+        for name in path.split("/"):
+            if not name:
+                continue
+            if inodes[-1] not in self.folders:
+                raise os_error("ENOTDIR", path)
+            found = self.entry(inodes[-1], name, path)
+            if found is None:
+                raise os_error("ENOENT", path)
+            inodes.append(found)
+        if path.endswith("/") and inodes[-1] not in self.folders:
+            raise os_error("ENOTDIR", path)
+        return inodes
+
+    def folder(self, path: str) -> dict[str, int]:
+        names = self.folders.get(self.find(path))
+        if names is None:
+            raise os_error("ENOTDIR", path)
+        return names
+
+    def parent_of(self, path: str, *, at_root: str) -> tuple[int, str]:
+        """The folder a path's last name is in, and that name without trailing slashes; the name need not exist.
+
+        ``at_root`` is the errno name for the root, which has no name; empty: the answer is then the root and no name.
+        """
+        _check_path(path)
+        folder, name = posixpath.split(path)
+        if not name:
+            folder, name = posixpath.split(path.rstrip("/") or "/")
+            if not name and at_root:
+                raise os_error(at_root, path)
+        parent = self.find(folder)
+        if parent not in self.folders:
+            raise os_error("ENOTDIR", path)
+        return parent, name
+
+    def entry(self, parent: int, name: str, path: str) -> int | None:
+        """What a name in a folder stands for, or None; ``path`` is for the error of a name that is too long to exist."""
+        found = self.folders[parent].get(name)
+        if found is None and _bytes_over(name, NAME_BYTES_MAX):
+            raise os_error("ENAMETOOLONG", path)
+        return found
+
+    def check_rename(self, inode: int, existing: int | None, source: str, target: str) -> None:
+        """What the kernel refuses once both ends of a rename are known, in its order; ``existing`` is what has the new name."""
+        if inode in self.folders:
+            if existing != inode and inode in self.chain(target.rstrip("/").rpartition("/")[0] or "/"):
+                raise os_error("EINVAL", source)
+        elif source.endswith("/") or target.endswith("/"):
+            raise os_error("ENOTDIR", source)
+        if existing is None or existing == inode:
+            return
+        if existing in self.folders:
+            if existing in self.chain(source):
+                raise os_error("ENOTEMPTY", target)
+            if inode not in self.folders:
+                raise os_error("EISDIR", target)
+            if self.folders[existing]:
+                raise os_error("ENOTEMPTY", target)
+        elif inode in self.folders:
+            raise os_error("ENOTDIR", target)
+
+
+def check_encodable(*paths: str) -> None:
+    """Refuse text that is no path, as Python does before it asks the kernel."""
+    for path in paths:
+        if "\0" in path:
+            raise ValueError("embedded null byte")
+        if not path.isascii():
+            path.encode("utf-8", "surrogateescape")
+
+
+def _check_path(path: str) -> None:
+    check_encodable(path)
+    if not path.startswith("/"):
+        raise os_error("ENOENT", path)
+    if _bytes_over(path, PATH_BYTES_MAX):
+        raise os_error("ENAMETOOLONG", path)
+
+
+def _bytes_over(text: str, most: int) -> bool:
+    if len(text) * _UTF8_BYTES_MAX <= most:
+        return False
+    return len(text.encode("utf-8", "surrogateescape")) > most
