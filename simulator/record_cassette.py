@@ -19,7 +19,7 @@ from simulator.record import record
 from simulator.replies.emulator import running_emulator
 from simulator.replies.recording import PUBLIC_ADDRESSES, recording
 from simulator.scenario import Scenario, load_scenario
-from simulator.world import CheckedProvider, World
+from simulator.world import World
 
 EMULATOR = "emulator"
 EMULATOR_KEY = "emulator-needs-no-key"
@@ -56,8 +56,7 @@ def record_cassette(
 
 
 def _run(scenario: Scenario, provider: Provider, out: str | Path, served_at: str, provenance: dict[str, str]) -> None:
-    world = World(scenario, 0)
-    world.provider = CheckedProvider(provider)
+    world = World(scenario, 0, provider=provider)
     with recording(out, served_at=served_at, dialect=scenario.settings.dialect, provenance=provenance):
         record(scenario, world=world)
 

@@ -24,7 +24,7 @@ from simulator.replies.replay import CassetteProvider
 from simulator.replies.scripted import ScriptedProvider
 from simulator.replies.transport import StreamCut, split_events
 from simulator.scenario import Scenario, load_scenario
-from simulator.world import CheckedProvider, World
+from simulator.world import World
 from tests.providers import corpus
 from tests.providers.corpus import Case
 from tests.providers.wire_truth import text_of_events
@@ -50,8 +50,7 @@ def test_a_cut_after_every_event(case: Case, tmp_path: Path) -> None:
     one = corpus.recorded(case)
     scenario = _scenario(tmp_path, str(one.dialect))
     for events in range(_count(case)):
-        world = World(scenario, 0)
-        world.provider = CheckedProvider(CutThenSpeaking(case, events))
+        world = World(scenario, 0, provider=CutThenSpeaking(case, events))
         folder = world.session_folder()
         process = Process(world, scenario, product_of("product"), Observed(world, folder), "answer")
         with pytest.raises((StreamInterrupted, ProviderUnavailable)) as caught:

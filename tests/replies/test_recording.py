@@ -21,7 +21,7 @@ from simulator.replies.replay import CassetteProvider, cassette_provider
 from simulator.replies.scripted import ScriptedProvider
 from simulator.scenario import Scenario, load_scenario
 from simulator.values import Recording
-from simulator.world import CheckedProvider, World
+from simulator.world import World
 from tests.replies.build import spec
 
 OWN = Path(__file__).resolve().parents[2] / "scenarios" / "cassettes" / "recordings"
@@ -33,9 +33,7 @@ def _scenario(name: str) -> Scenario:
 
 
 def _run(scenario: Scenario, provider: Any) -> Recording:
-    world = World(scenario, 0)
-    world.provider = CheckedProvider(provider)
-    return record(scenario, world=world)
+    return record(scenario, world=World(scenario, 0, provider=provider))
 
 
 # --- the project's own cassettes -------------------------------------------------------------------------------
