@@ -10,8 +10,8 @@ from typing import Self, cast
 
 from pseudoclaude.ports import Clock, FileSystem, Ids
 from pseudoclaude.realworld import RealClock, RealFileSystem, RealIds
+from pseudoclaude.session.findings import Finding
 from pseudoclaude.session.loader import LoadResult, load_log, truncate_dangling_tool_calls
-from pseudoclaude.session.replay import Finding
 from pseudoclaude.session.writer import LogWriter, open_log
 from pseudoclaude.settings import Dangling, Settings
 

@@ -16,17 +16,19 @@ one; it does not tell a whole line of this session from a whole line of another 
 
 from __future__ import annotations
 
+import bisect
 import json
 import re
 import zlib
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from pseudoclaude.errors import InvalidMessage
 from pseudoclaude.messages import Message, Native, Role, Stop, ToolCall, ToolResult
+from pseudoclaude.session.findings import FindingKind
 from pseudoclaude.text import clean
 
 VERSION = 1
@@ -34,16 +36,15 @@ BOM = b"\xef\xbb\xbf"
 SALVAGE_EFFORT = 16
 """Salvage hashes at most this many times the length of a bad line, so that loading stays linear."""
 
-FindingKind = Literal[
-    "torn", "nul", "utf8", "json", "schema", "crc", "header", "gap", "duplicate", "conflict",
-    "unknown_entry", "incomplete_replace", "missing_spill", "repair",
-]  # fmt: skip
+NUMBER_MAX = 2**52
+"""A record number beyond this says nothing: the record counts, its number does not (so that the next number can always be written)."""
 
 _CRC_BYTES = 18
 _CRC_PREFIX = b',"crc":"'
 _CRC = re.compile(rb',"crc":"([0-9a-f]{8})"\}\Z')
 _TRAILER = re.compile(rb',"crc":"[0-9a-f]{8}"\}')
 _RECORD_START = re.compile(rb'\{"type":"[a-z_]{1,40}",(?="n":|"version":)')
+_INSIDE = (b",", b"]", b"}")
 _NUL_RUN = re.compile(rb"\x00+")
 
 
@@ -149,6 +150,8 @@ class Line(msgspec.Struct):
     id: str = ""
     healed: bool = msgspec.field(default=False, name="(healed)")
     """Set here, under a name that no writer uses: the line had a lone surrogate, now U+FFFD."""
+    checksum: int = msgspec.field(default=0, name="(checksum)")
+    """Set here: the checksum of a sealed line; 0 for one without."""
 
     def message(self) -> Message:
         """The message of a ``message`` record; ``InvalidMessage`` if it is none."""
@@ -164,13 +167,23 @@ class BadLine(msgspec.Struct, frozen=True):
     why: str
 
 
+class HeaderFacts(msgspec.Struct, frozen=True):
+    """What a header says beside id and version."""
+
+    created: int = 0
+    cwd: str = ""
+    forked_from: str = ""
+
+
 class _Envelope(msgspec.Struct):
     type: str = "message"
     n: int | None = None
+    version: Any = VERSION
 
 
 KNOWN_TYPES = frozenset({"session", "message", "replace", ""})
 _decode_line = msgspec.json.Decoder(Line).decode
+_decode_facts = msgspec.json.Decoder(HeaderFacts).decode
 _decode_envelope = msgspec.json.Decoder(_Envelope).decode
 _TOO_DEEP = "nested deeper than a reader can follow"
 
@@ -208,9 +221,11 @@ def decode_line(raw: bytes) -> Line | BadLine:
         raw = raw.rstrip(b" \t\r")
         if not raw:
             return BadLine("json", "an empty line")
-    sealed = raw[-_CRC_BYTES:-10] == _CRC_PREFIX and _CRC.search(raw, len(raw) - _CRC_BYTES) is not None
-    if sealed and zlib.crc32(b"}", zlib.crc32(raw[:-_CRC_BYTES])) != int(raw[-10:-2], 16):
-        return _bad_crc(raw)
+    checksum = 0
+    if raw[-_CRC_BYTES:-10] == _CRC_PREFIX and _CRC.search(raw, len(raw) - _CRC_BYTES) is not None:
+        checksum = zlib.crc32(b"}", zlib.crc32(raw[:-_CRC_BYTES]))
+        if checksum != int(raw[-10:-2], 16):
+            return _bad_crc(raw)
     if not raw.isascii():
         bad = _bad_utf8(raw)
         if bad is not None:
@@ -219,11 +234,22 @@ def decode_line(raw: bytes) -> Line | BadLine:
         line = _decode_line(raw)
     except (msgspec.DecodeError, InvalidMessage, RecursionError) as error:
         return _second_look(raw, error)
+    line.checksum = checksum
     return _checked(line)
+
+
+def decode_header_facts(raw: bytes) -> HeaderFacts:
+    """The facts of a header line; those that are missing or not what they should be stay at their defaults."""
+    try:
+        return _decode_facts(raw)
+    except (msgspec.DecodeError, RecursionError):
+        return HeaderFacts()
 
 
 def _checked(line: Line) -> Line | BadLine:
     kind = line.type
+    if line.n is not None and not 0 < line.n <= NUMBER_MAX:
+        line.n = None
     if kind == "replace":
         if line.messages is None:
             return BadLine("schema", "a replace whose messages are null")
@@ -299,6 +325,8 @@ def _unknown(raw: bytes) -> Line | None:
         envelope = _decode_envelope(raw)
     except (msgspec.DecodeError, RecursionError):
         return None
+    if envelope.type == "session" and envelope.version != VERSION:
+        return Line(type="session", version=envelope.version if type(envelope.version) is int else 0)
     return None if envelope.type in KNOWN_TYPES else Line(type=envelope.type, n=envelope.n)
 
 
@@ -335,27 +363,29 @@ def _entries(value: dict[str, Any]) -> list[Any]:
 def salvage(raw: bytes) -> list[tuple[int, int, Line]]:
     """Whole records with a right crc inside a bad segment: ``(start, end, line)``, in order.
 
-    A record of ours that was glued to a torn one, or to another, is found by its beginning and its checksum.
+    A record of ours that was glued to a torn one, or to another, is found by its beginning and its checksum.  What lies *inside* another
+    record - a model may send a native payload that looks like a record of ours - is told by what follows it, and is none.
     """
     found: list[tuple[int, int, Line]] = []
     budget = len(raw) * SALVAGE_EFFORT
     starts = [match.start() for match in _RECORD_START.finditer(raw)]
-    done = 0
+    first = 0
     for trailer in _TRAILER.finditer(raw):
         end = trailer.end()
-        for start in starts:
-            if start < done or start >= trailer.start():
-                continue
+        if raw[end : end + 1] in _INSIDE:
+            continue
+        wanted = int(raw[end - 10 : end - 2], 16)
+        for index in range(first, len(starts)):
+            start = starts[index]
+            if start >= trailer.start():
+                break
             budget -= end - start
             if budget < 0:
                 return found
-            if zlib.crc32(b"}", zlib.crc32(memoryview(raw)[start : trailer.start()])) != int(
-                raw[end - 10 : end - 2], 16
-            ):
-                continue
-            line = decode_line(raw[start:end])
-            if isinstance(line, Line):
-                found.append((start, end, line))
-                done = end
+            if zlib.crc32(b"}", zlib.crc32(memoryview(raw)[start : trailer.start()])) == wanted:
+                line = decode_line(raw[start:end])
+                if isinstance(line, Line):
+                    found.append((start, end, line))
+                    first = bisect.bisect_left(starts, end)
                 break
     return found
