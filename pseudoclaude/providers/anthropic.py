@@ -24,6 +24,7 @@ from pseudoclaude.providers.sdk import (
     SdkErrors,
     Where,
     as_ours,
+    check_key,
     missing_key,
     read_stream,
     read_whole,
@@ -88,6 +89,7 @@ class AnthropicProvider:
         self._client.close()
 
     def _answer(self, request: Request, on_text: Callable[[str], None] | None) -> Reply:
+        check_key(self._client.api_key, str(self._where))
         received = ReceivedMessage()
         try:
             if self._stream:

@@ -9,7 +9,7 @@ import httpx2
 import openai
 
 from pseudoclaude.messages import Usage
-from pseudoclaude.providers.sdk import SdkErrors, missing_key
+from pseudoclaude.providers.sdk import SdkErrors, check_key, missing_key
 
 ERRORS = SdkErrors(
     root=openai.OpenAIError,
@@ -52,6 +52,7 @@ class Connection:
                 )
             except openai.OpenAIError:
                 raise missing_key("OPENAI_API_KEY", self._where) from None
+            check_key(self._client.api_key, self._where)
         return self._client
 
     def close(self) -> None:

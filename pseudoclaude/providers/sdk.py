@@ -24,6 +24,9 @@ from pseudoclaude.ports import Reply, ToolSpec
 from pseudoclaude.providers.failures import interrupted, provider_failure
 from pseudoclaude.providers.wire import wire_name
 
+UNSENDABLE = (httpx2.UnsupportedProtocol, httpx2.LocalProtocolError)
+"""Failures before anything was sent, which no retry mends."""
+
 
 class SdkErrors(NamedTuple):
     """The exception classes of one SDK, by role."""
@@ -143,12 +146,13 @@ def as_ours(error: Exception, sdk: SdkErrors, where: str) -> ProviderError:
             raise error.__cause__
         return _broken(error, where)
     if isinstance(error, (sdk.connection, httpx2.HTTPError, httpx2.StreamError)):
-        return _broken(error.__cause__ or error, where)
+        cause = error if isinstance(error, httpx2.HTTPError) else error.__cause__ or error
+        return _unsendable(cause, where) if isinstance(cause, UNSENDABLE) else _broken(cause, where)
     if isinstance(error, sdk.api):
         body = error.body  # type: ignore[attr-defined]
         return provider_failure(200, body or {"message": str(error)}, {}, where=where)
     if isinstance(error, sdk.root):
-        return InvalidRequest(f"The request could not be made: {error}", where=where, still_true="Nothing was sent")
+        return _unsendable(error, where)
     return ProviderUnavailable(f"The provider's reply could not be read: {error!r}", retryable=True, where=where)
 
 
@@ -166,6 +170,26 @@ def missing_key(variable: str, where: str) -> AuthenticationFailed:
     """No key at all; nothing was sent."""
     return AuthenticationFailed(
         "There is no API key", where=where, still_true="Nothing was sent", do_next=f"Set {variable} or pass api_key"
+    )
+
+
+def check_key(key: str | None, where: str) -> None:
+    """Refuse a key that no HTTP header can carry, before the SDK fails on it with an encoding error."""
+    if key and not (key.isascii() and key.isprintable()):
+        raise AuthenticationFailed(
+            "The API key holds characters that no key has",
+            where=where,
+            still_true="Nothing was sent",
+            do_next="Check that it was copied whole and without line breaks",
+        )
+
+
+def _unsendable(error: BaseException, where: str) -> InvalidRequest:
+    return InvalidRequest(
+        f"The request could not be made: {error}",
+        where=where,
+        still_true="Nothing was sent",
+        do_next="Check the base URL",
     )
 
 
