@@ -12,7 +12,7 @@ from simulator.crash import DiskBuilder, crash_states
 from simulator.disk import DiskFault, FaultPlan, OpLog, SimFileSystem
 from simulator.disk.faults import CallKind
 from simulator.values import Disk, Recording
-from tests.memory.build import TURN, ScriptedModel, manager
+from tests.memory.build import TURN, ScriptedModel, answer, manager, operation
 from tests.memory.crashing import (
     NEW,
     PROJECT,
@@ -77,13 +77,9 @@ def test_a_crash_during_recovery_changes_nothing(taken: Recording) -> None:
 @pytest.mark.slow
 def test_what_a_killed_process_left_visible_is_made_durable_before_it_is_built_on(taken: Recording) -> None:
     """Kill, start with the pending operations kept, then power loss."""
-    for point in range(0, len(taken.ops), 3):
+    for point in (i + 1 for i, op in enumerate(taken.ops) if op.kind in ("rename", "unlink")):
         log = OpLog()
-        done = Recording("memory", "", 0, "", taken.base, taken.ops[:point], (), "anthropic", "always")
-        kept = tuple(i for i in range(point) if taken.ops[i].kind not in ("fsync", "fsync_dir", "close"))
-        first = SimFileSystem(
-            DiskBuilder(done).build(next(s for s in crash_states(done, "kill") if s.kept == kept)), log=log
-        )
+        first = SimFileSystem(killed_at(taken, point), log=log)
         recovered(first)
         both = Recording("memory", "", 0, "", taken.base, taken.ops[:point] + tuple(log.ops), (), "anthropic", "always")
         builder = DiskBuilder(both)
@@ -102,9 +98,43 @@ def test_what_a_killed_process_left_visible_is_made_durable_before_it_is_built_o
 
 
 @pytest.mark.slow
+def test_a_journal_that_was_removed_never_comes_back_over_newer_notes(taken: Recording) -> None:
+    """Kill, then another update of the project alone with the pending operations kept, then power loss."""
+    last = range(next(i for i, op in enumerate(taken.ops) if op.kind == "unlink"), len(taken.ops) + 1)
+    for point in last:
+        log = OpLog()
+        first = SimFileSystem(killed_at(taken, point), log=log)
+        third = answer(operation("delete", "project", "deploy"), operation("update", "project", "build", "ninja"))
+        made = manager("", third, fs=first)
+        made.update_async(TURN, session_id="s2", range=(1, 2))
+        if made.take_reports():
+            continue
+        both = Recording("memory", "", 0, "", taken.base, taken.ops[:point] + tuple(log.ops), (), "anthropic", "always")
+        builder = DiskBuilder(both)
+        for state in crash_states(both, "posix-min", first_point=len(both.ops)):
+            fs = SimFileSystem(builder.build(state))
+            assert (recovered(fs).take_reports(), bodies(fs)) == ((), bodies(first)), (point, state)
+            assert bodies(fs)[PROJECT] == {"build": "ninja", "layout": "src and tests"}
+
+
+def killed_at(taken: Recording, point: int) -> Disk:
+    """The disk as the next process sees it when one is killed before its call number ``point``."""
+    done = Recording("memory", "", 0, "", taken.base, taken.ops[:point], (), "anthropic", "always")
+    kept = tuple(i for i in range(point) if taken.ops[i].kind not in ("fsync", "fsync_dir", "close"))
+    return DiskBuilder(done).build(next(state for state in crash_states(done, "kill") if state.kept == kept))
+
+
+def recorded_at(taken: Recording) -> int:
+    """The call with which the turn's record is durable."""
+    placed = next(i for i, op in enumerate(taken.ops) if op.kind == "rename" and op.target_name.endswith(".json"))
+    return next(i for i, op in enumerate(taken.ops) if i > placed and op.kind == "fsync_dir")
+
+
+@pytest.mark.slow
 def test_an_interrupted_turn_is_finished_once(taken: Recording) -> None:
     taken_up = []
-    for _, disk in [*states(taken, "kill"), *states(taken, "posix-min")]:
+    recorded = recorded_at(taken)
+    for state, disk in [*states(taken, "kill"), *states(taken, "posix-min")]:
         fs = SimFileSystem(disk)
         model = ScriptedModel(SECOND)
         made = manager("", fs=fs, provider=model)
@@ -115,7 +145,7 @@ def test_an_interrupted_turn_is_finished_once(taken: Recording) -> None:
         )
         taken_up.append(count)
         assert (fault_in(fs), fs.open_files, made.take_reports()) == ("", 0, ())
-        assert bodies(fs) == (NEW if count else before)
+        assert bodies(fs) == (NEW if count or state.point > recorded else before)
         assert not (count and before == NEW)
         assert fs.listdir(f"{PROJECT}/pending") == []
         assert manager("", fs=fs).finish_pending(lambda *_: TURN) == 0

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator
 
 import msgspec
@@ -138,4 +139,4 @@ def table() -> str:
 
 
 if __name__ == "__main__":
-    print(table())  # noqa: T201 (this is what the command is for)
+    sys.stdout.write(f"{table()}\n")
