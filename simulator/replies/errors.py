@@ -18,10 +18,6 @@ class ScriptExhausted(ReplyError):
     """More requests were made than the script has entries."""
 
 
-class ScriptUnreadable(ReplyError):
-    """A script file is missing or not what ``ProviderSpec`` describes."""
-
-
 class CassetteUnreadable(ReplyError):
     """A cassette is missing, empty, compressed, or not what vcrpy writes.  Nothing was replayed."""
 
