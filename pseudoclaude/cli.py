@@ -5,11 +5,24 @@ Exit status 2 is a usage error; every other status is the command's own and stan
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Iterator
+from typing import Annotated
 
 import typer
+from rich.console import Console
 
+from pseudoclaude.commands import memory as memory_command
+from pseudoclaude.commands.agent import Agent, Callbacks, Machine, Place, open_agent, open_memory
+from pseudoclaude.commands.chat import Chat
+from pseudoclaude.commands.interrupts import Interrupts
+from pseudoclaude.commands.providers import DEFAULT_PROVIDER, open_provider
+from pseudoclaude.commands.run import run_task
+from pseudoclaude.commands.screen import Screen
+from pseudoclaude.commands.validate import validate as validate_file
 from pseudoclaude.errors import PseudoClaudeError
+from pseudoclaude.realworld import RealClock, RealFileSystem, RealIds, ThreadBackground
 
 app = typer.Typer(
     name="pseudoclaude",
@@ -18,6 +31,113 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
+
+
+memory_app = typer.Typer(help="What is remembered for new sessions.", no_args_is_help=True)
+app.add_typer(memory_app, name="memory")
+
+ProviderOption = Annotated[
+    str,
+    typer.Option(
+        envvar="PSEUDOCLAUDE_PROVIDER",
+        help="anthropic, openai-chat or openai-responses, with :MODEL if not the default; script:FILE; cassette:FILE.",
+    ),
+]
+ModelOption = Annotated[str, typer.Option(envvar="PSEUDOCLAUDE_MODEL", help="Model, where the provider names none.")]
+BaseUrlOption = Annotated[str | None, typer.Option(help="Where the provider's API is served.")]
+ResumeOption = Annotated[str, typer.Option(help="Go on with this session of the project.")]
+
+
+@app.command()
+def chat(
+    provider: ProviderOption = DEFAULT_PROVIDER,
+    model: ModelOption = "",
+    base_url: BaseUrlOption = None,
+    resume: ResumeOption = "",
+) -> None:
+    """Talk with the agent about the project in this folder.  It asks before it writes or runs something.
+
+    Exit status: 0 left, 1 something could not be saved, 2 could not start.
+    """
+    screen = Screen(Console())
+    with Interrupts() as interrupts:
+        callbacks = Callbacks(screen.allow, screen.text, screen.progress, screen.retry, interrupts.held)
+        agent = _agent(provider, model, base_url, resume, callbacks)
+        raise typer.Exit(Chat(agent, screen, input, _sessions).run())
+
+
+@app.command()
+def run(
+    task: Annotated[str, typer.Argument(help="What to do.")],
+    allow: Annotated[bool, typer.Option("--allow", help="Let it write files and run commands.")] = False,
+    provider: ProviderOption = DEFAULT_PROVIDER,
+    model: ModelOption = "",
+    base_url: BaseUrlOption = None,
+    resume: ResumeOption = "",
+) -> None:
+    """Do one task in this folder.  The result is printed to standard output, progress to standard error.
+
+    Exit status: 0 ended, 1 stopped by an error or a limit, 2 could not start, 130 stopped by Ctrl-C, 143 terminated.
+    """
+    screen = Screen(Console(stderr=True))
+    with Interrupts() as interrupts:
+        callbacks = Callbacks(
+            (lambda _tool, _arguments: True) if allow else None, None, screen.progress, screen.retry, interrupts.held
+        )
+        agent = _agent(provider, model, base_url, resume, callbacks)
+        raise typer.Exit(run_task(agent, task, screen, sys.stdout))
+
+
+@app.command()
+def validate(
+    file: Annotated[str, typer.Argument(help="A request body or list of messages in JSON; - is standard input.")],
+    dialect: Annotated[str, typer.Option(help="anthropic, openai-chat, openai-responses, …")],
+    json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+) -> None:
+    """Say whether a provider would refuse this request.  Exit status: 0 valid, 1 violations, 2 unreadable."""
+    raise typer.Exit(validate_file(file, dialect, as_json=json, out=sys.stdout, err=sys.stderr))
+
+
+@memory_app.command("list")
+def memory_list() -> None:
+    """All notes of this project and of the user."""
+    raise typer.Exit(memory_command.list_notes(open_memory(_machine(), _place()), sys.stdout, sys.stderr))
+
+
+@memory_app.command("show")
+def memory_show(name: str) -> None:
+    """One note.  Exit status: 0, or 1 when there is none of that name."""
+    raise typer.Exit(memory_command.show_note(open_memory(_machine(), _place()), name, sys.stdout, sys.stderr))
+
+
+@memory_app.command("rebuild")
+def memory_rebuild() -> None:
+    """Make the indexes agree with the notes; lines written by hand stay."""
+    raise typer.Exit(memory_command.rebuild(open_memory(_machine(), _place()), sys.stdout, sys.stderr))
+
+
+def _agent(choice: str, model: str, base_url: str | None, resume: str, callbacks: Callbacks) -> Agent:
+    return open_agent(
+        _machine(),
+        _place(),
+        open_provider(choice, model=model, base_url=base_url),
+        resume=resume,
+        callbacks=callbacks,
+    )
+
+
+def _machine() -> Machine:
+    return Machine(RealFileSystem(), RealClock(), RealIds(), ThreadBackground())
+
+
+def _place() -> Place:
+    """``PSEUDOCLAUDE_HOME`` (default ``~/.pseudoclaude``), and the folder we were started in."""
+    home = os.environ.get("PSEUDOCLAUDE_HOME") or os.path.join(os.path.expanduser("~"), ".pseudoclaude")
+    return Place(os.path.abspath(home), os.getcwd())
+
+
+def _sessions() -> Iterator[str]:
+    yield "(not built yet)"
 
 
 def main() -> None:

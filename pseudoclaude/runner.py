@@ -116,8 +116,11 @@ class Runner:
         self._started: ToolCall | None = None
         """The call whose tool was started and has no result yet."""
 
-    def turn(self, text: str) -> Iterator[Event]:
-        """One user turn, as events.  Raises ``PseudoClaudeError``; the history is valid whatever happens."""
+    def turn(self, text: str) -> Generator[Event, None, None]:
+        """One user turn, as events.  Raises ``PseudoClaudeError``; the history is valid whatever happens.
+
+        Who stops iterating closes the generator (``contextlib.closing``): only then is what it left open answered.
+        """
         fresh: list[Message] = []
         stop = ""
         try:
@@ -134,7 +137,7 @@ class Runner:
         if self._after_turn is not None and stop in NORMAL_STOPS:
             self._after_turn(fresh)
 
-    def compact(self, instructions: str = "") -> Iterator[Event]:
+    def compact(self, instructions: str = "") -> Generator[Event, None, None]:
         """Summarise now, because the user asked.  Raises ``SummaryFailed``; the history is then as it was."""
         yield Notice(PROGRESS)
         output = force_compact(

@@ -32,7 +32,7 @@ READER_SECONDS = 2.0
 
 class CommandArguments(msgspec.Struct, forbid_unknown_fields=True):
     command: Annotated[str, Meta(description="Command line for /bin/sh, run in the project folder.")]
-    timeout_seconds: Annotated[float | None, Meta(gt=0, description="Stop it after this time.")] = None
+    timeout_seconds: Annotated[float, Meta(gt=0, description="Stop it after this time.")] | None = None
 
 
 class RunCommand:

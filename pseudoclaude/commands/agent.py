@@ -1,0 +1,265 @@
+"""Agent: everything of one session put together - writer, conversation, compaction, memory, tools, Runner - and taken apart again.
+
+The one place that knows which part is given which.  It opens in an order that leaves nothing half open: the lock and the log first, what
+may fail with a message next, the model last.
+
+Promises: a resumed session answers interrupted calls as unknown, goes on with the prompt it began with, and hands Memory only turns
+that ended normally.  ``close`` saves or says what could not be saved.
+"""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from typing import Any, NamedTuple
+
+from pseudoclaude.commands.interrupts import Shield, SteadyConversation
+from pseudoclaude.compact import Runtime
+from pseudoclaude.compact.spill import FOLDER as SPILL_FOLDER
+from pseudoclaude.errors import NotDurable, ProviderError, SessionError, SessionMissing
+from pseudoclaude.memory import MemoryManager
+from pseudoclaude.messages import Message
+from pseudoclaude.ports import Background, Clock, FileSystem, Ids, Provider, Tool
+from pseudoclaude.prompt import session_prompt, system_prompt
+from pseudoclaude.providers.retry import Retrying
+from pseudoclaude.runner import Event, Runner
+from pseudoclaude.session import LoadResult, SessionWriter, load
+from pseudoclaude.session.catalog import session_folder
+from pseudoclaude.session.loader import LOG_NAME
+from pseudoclaude.session.records import Line, decode_line, segments
+from pseudoclaude.settings import Settings
+from pseudoclaude.tools import project_tools
+
+DRAIN_SECONDS = 20.0
+"""How long leaving waits for memory; what is not done by then is finished at the next start."""
+UNFELT_SECONDS = 0.3
+"""A wait up to this is not announced."""
+_READ_BYTES = 1 << 20
+
+
+class Machine(NamedTuple):
+    """The ports."""
+
+    fs: FileSystem
+    clock: Clock
+    ids: Ids
+    background: Background
+
+
+class Place(NamedTuple):
+    """Absolute paths: where PseudoClaude keeps its state, and the project that is worked on."""
+
+    home: str
+    project: str
+
+
+class Callbacks(NamedTuple):
+    """How a front end takes part.  Each may be left out; without ``allow`` every change is refused."""
+
+    allow: Callable[[Tool, Mapping[str, Any]], bool] | None = None
+    on_text: Callable[[str], None] | None = None
+    on_progress: Callable[[str], None] | None = None
+    on_retry: Callable[[ProviderError, float], None] | None = None
+    held: Shield = nullcontext
+
+
+class Agent:
+    """One open session.  ``open_agent`` makes it."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        place: Place,
+        writer: SessionWriter,
+        runner: Runner,
+        memory: MemoryManager,
+        session_id: str,
+    ) -> None:
+        self.runner = runner
+        self.memory = memory
+        self.session_id = session_id
+        self.place = place
+        self._machine = machine
+        self._writer = writer
+
+    @property
+    def loaded(self) -> LoadResult:
+        """What the session held when it was opened."""
+        return self._writer.loaded
+
+    def turn(self, text: str) -> Generator[Event, None, None]:
+        """See ``Runner.turn``."""
+        return self.runner.turn(text)
+
+    def compact(self, instructions: str = "") -> Generator[Event, None, None]:
+        """See ``Runner.compact``."""
+        return self.runner.compact(instructions)
+
+    def memory_text(self) -> str:
+        """Both indexes as they are now; the prompt of this session stays as it is."""
+        self.memory.refresh_index()
+        return self.memory.index
+
+    def close(self, on_wait: Callable[[], None] | None = None) -> None:
+        """Save, give the session back, and let memory finish.  ``on_wait`` is called before a wait that can be felt.
+
+        Raises ``NotDurable`` or ``SessionError`` when something could not be saved; the session is given back all the same.
+        """
+        try:
+            self._writer.close()
+        except (NotDurable, SessionError):
+            self._writer.abandon()
+            raise
+        finally:
+            if not self._machine.background.drain(UNFELT_SECONDS):
+                if on_wait is not None:
+                    on_wait()
+                self.memory.drain(DRAIN_SECONDS)
+
+
+def open_agent(
+    machine: Machine,
+    place: Place,
+    provider: Provider,
+    *,
+    settings: Settings | None = None,
+    resume: str = "",
+    callbacks: Callbacks = Callbacks(),  # noqa: B008 (immutable)
+) -> Agent:
+    """Begin a session in ``place``, or go on with the one called ``resume``.
+
+    Raises ``SessionMissing`` for an id that does not exist, ``SessionLocked``, ``SessionUnreadable``, ``UnsupportedVersion``, ``NotDurable``.
+    """
+    settings = settings or Settings(dialect=provider.dialect)  # type: ignore[arg-type]  # a dialect without settings is refused there
+    session_id = resume or machine.ids.session_id(machine.clock.now())
+    folder = session_folder(place.home, place.project, session_id)
+    if resume:
+        _require(machine.fs, folder, resume)
+    writer = SessionWriter.open(
+        folder,
+        settings=settings,
+        fs=machine.fs,
+        clock=machine.clock,
+        ids=machine.ids,
+        dangling="answer",
+        cwd=place.project,
+    )
+    try:
+        return _assembled(machine, place, writer, provider, settings, session_id, callbacks)
+    except BaseException:
+        writer.abandon()
+        raise
+
+
+def _assembled(
+    machine: Machine,
+    place: Place,
+    writer: SessionWriter,
+    provider: Provider,
+    settings: Settings,
+    session_id: str,
+    callbacks: Callbacks,
+) -> Agent:
+    silent = Retrying(provider, settings, machine.clock, machine.ids)  # its waits are in the background
+    memory = open_memory(machine, place, provider=silent, settings=settings)
+    memory.finish_pending(lambda session, first, last: turn_messages(machine.fs, place, session, first, last))
+    folder = writer.folder
+
+    def fresh_prompt() -> str:
+        memory.refresh_index()
+        return system_prompt(memory.prompt_section, folder=place.project)
+
+    writer.model = provider.model
+    runtime = Runtime(fs=machine.fs, session_folder=folder, settings=settings)
+    runner = Runner(
+        provider=Retrying(provider, settings, machine.clock, machine.ids, on_retry=callbacks.on_retry),
+        conversation=SteadyConversation(writer.loaded.messages, writer.hooks(), callbacks.held),
+        runtime=runtime,
+        tools=project_tools(place.project, settings=settings, also_readable=(posixpath.join(folder, SPILL_FOLDER),)),
+        settings=settings,
+        system=session_prompt(machine.fs, folder, fresh_prompt),
+        allow=callbacks.allow,
+        on_text=callbacks.on_text,
+        on_progress=callbacks.on_progress,
+        end_turn=writer.end_turn,
+        after_turn=_remember(machine.fs, memory, writer, session_id),
+    )
+    return Agent(machine, place, writer, runner, memory, session_id)
+
+
+def open_memory(
+    machine: Machine,
+    place: Place,
+    *,
+    provider: Provider | None = None,
+    settings: Settings = Settings(),  # noqa: B008
+) -> MemoryManager:
+    """The memory of a place; without a provider it only reads."""
+    return MemoryManager(
+        fs=machine.fs,
+        clock=machine.clock,
+        background=machine.background,
+        project_root=place.project,
+        user_root=place.home,
+        provider=provider,
+        settings=settings,
+    )
+
+
+def _remember(
+    fs: FileSystem, memory: MemoryManager, writer: SessionWriter, session_id: str
+) -> Callable[[Sequence[Message]], None]:
+    """Hand a turn to Memory with the numbers of its records: those since the last turn that was handed over."""
+    next_n = writer.loaded.next_n
+
+    def after_turn(messages: Sequence[Message]) -> None:
+        nonlocal next_n
+        first, next_n = next_n, load(writer.folder, fs=fs).next_n
+        memory.update_async(messages, session_id=session_id, range=(first, next_n - 1))
+
+    return after_turn
+
+
+def turn_messages(fs: FileSystem, place: Place, session_id: str, first: int, last: int) -> tuple[Message, ...] | None:
+    """The messages with record numbers ``first`` to ``last`` of a session; None when the session is gone.
+
+    Raises ``SessionUnreadable``.  The id comes from a file in the project, so it is taken for a name and nothing else.
+    """
+    if not session_id or session_id != posixpath.basename(session_id) or session_id in (".", ".."):
+        return None
+    folder = session_folder(place.home, place.project, session_id)
+    if load(folder, fs=fs).state == "missing":
+        return None
+    found = []
+    for raw in _log_lines(fs, posixpath.join(folder, LOG_NAME)):
+        line = decode_line(raw)
+        if isinstance(line, Line) and line.type == "message" and line.n is not None and first <= line.n <= last:
+            found.append(line.message())
+    return tuple(found)
+
+
+def _log_lines(fs: FileSystem, path: str) -> Iterator[bytes]:
+    fd = fs.open(path, "read")
+    try:
+        offset, rest = 0, b""
+        while chunk := fs.pread(fd, _READ_BYTES, offset):
+            offset += len(chunk)
+            whole, newline, rest = (rest + chunk).rpartition(b"\n")
+            yield from (raw for _, raw, nul in segments(whole + newline) if raw and not nul)
+        yield from (raw for _, raw, nul in segments(rest) if raw and not nul)
+    finally:
+        fs.close(fd)
+
+
+def _require(fs: FileSystem, folder: str, session_id: str) -> None:
+    if session_id == posixpath.basename(session_id) and session_id not in (".", ".."):
+        found = load(folder, fs=fs)
+        if found.state != "missing":
+            return
+    raise SessionMissing(
+        f"there is no session {session_id!r} in this project",
+        where=posixpath.dirname(folder),
+        still_true="Nothing was created",
+        do_next="`pseudoclaude sessions list` shows what there is",
+    )
