@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pseudoclaude.protocol.anthropic_request import THINKING, Request
-from pseudoclaude.protocol.strings import text_length
+from pseudoclaude.protocol.strings import exceeds
 from pseudoclaude.protocol.values import Check, Found
 
 MANY_IMAGES = 20
@@ -57,7 +57,7 @@ def a61(request: Request) -> Iterator[Found]:
 
 
 def a63(request: Request) -> Iterator[Found]:
-    if text_length(request.messages) > BODY_BYTES_MAX:
+    if exceeds(request.messages, BODY_BYTES_MAX):
         yield "messages", f"the texts alone have more than {BODY_BYTES_MAX:,} bytes"
 
 

@@ -63,6 +63,10 @@ def context_of(given: Mapping[str, Any] | None) -> Context:
     }
     if fields.get("tools") is not None:
         fields["tools"] = tuple(_tool_name(tool) for tool in fields["tools"])
+    if fields.get("previous_response") is not None and not isinstance(fields["previous_response"], Mapping):
+        fields[
+            "previous_response"
+        ] = {}  # only its id is known: there is such a state, and nobody here knows what it holds
     return Context(**fields)
 
 

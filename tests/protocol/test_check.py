@@ -192,6 +192,12 @@ def test_what_is_unknown_is_refused_by_name() -> None:
         check("anthropic", [], context={"prefil": True})
 
 
+def test_of_a_previous_response_the_id_may_be_all_that_is_known() -> None:
+    output = {"type": "function_call_output", "call_id": "c", "output": "x"}
+    assert check("openai-responses", [output], context={"previous_response": "resp_1"}) == []
+    assert [violation.rule for violation in check("openai-responses", [output])] == ["R02"]
+
+
 def test_an_empty_tool_list_is_not_the_same_as_none_known() -> None:
     assert context_of({"tools": []}).tools == ()
     assert context_of({}).tools is None
