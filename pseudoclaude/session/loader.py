@@ -227,7 +227,7 @@ def _header_finding(replay: Replay, size: int) -> tuple[Finding, ...]:
 def _repair_findings(repairs: tuple[Repair, ...], replay: Replay) -> tuple[Finding, ...]:
     found = []
     for done in repairs:
-        offset, length = replay.origins[done.position] if done.position < len(replay.origins) else (0, 0)
+        offset, length = replay.origin(done.position)
         found.append(Finding("repair", offset, length, False, done.detail))
     return tuple(found)
 

@@ -11,7 +11,7 @@ from pseudoclaude.ports import FileSystem
 from pseudoclaude.session.records import BOM, Line, decode_line, salvage, segments
 from pseudoclaude.session.replay import Replay
 
-CHUNK_BYTES = 1 << 20
+CHUNK_BYTES = 1 << 17
 HEAD_BYTES = 1 << 16
 """A first line longer than this is no header that a resume relies on."""
 
@@ -35,11 +35,11 @@ class LogReader:
                 held.append(data)
                 continue
             block = b"".join([*held, data[:cut]]) if held else data[:cut]
-            _feed_block(block, offset, replay, ended=True)
+            replay.block(block, offset)
             offset += len(block)
             held = [data[cut:]] if cut < len(data) else []
         rest = b"".join(held)
-        _feed_block(rest, offset, replay, ended=False)
+        replay.block(rest, offset)
         return bool(rest) and not rest.endswith(b"\x00")
 
     def header(self) -> Line | None:
@@ -106,14 +106,6 @@ def chunks(fd: int, fs: FileSystem, start: int, end: int, chunk_bytes: int = CHU
             return
         yield data
         offset += len(data)
-
-
-def _feed_block(block: bytes, offset: int, replay: Replay, *, ended: bool) -> None:
-    for position, raw, is_nul in segments(block, offset):
-        if is_nul:
-            replay.nul_run(position, len(raw))
-        else:
-            replay.segment(position, raw, ended=ended)
 
 
 def _whole_replace(offset: int, raw: bytes) -> tuple[int, int | None] | None:

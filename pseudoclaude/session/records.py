@@ -39,7 +39,7 @@ SALVAGE_EFFORT = 16
 NUMBER_MAX = 2**52
 """A record number beyond this says nothing: the record counts, its number does not (so that the next number can always be written)."""
 
-_CRC_BYTES = 18
+CRC_BYTES = 18
 _CRC_PREFIX = b',"crc":"'
 _CRC = re.compile(rb',"crc":"([0-9a-f]{8})"\}\Z')
 _TRAILER = re.compile(rb',"crc":"[0-9a-f]{8}"\}')
@@ -198,13 +198,14 @@ def segments(data: bytes, base: int = 0) -> Iterator[tuple[int, bytes, bool]]:
         stop = end if newline < 0 else newline
         raw = data[position:stop]
         if has_nul and b"\x00" in raw:
-            yield from _around_nuls(raw, base + position)
+            yield from around_nuls(raw, base + position)
         else:
             yield base + position, raw, False
         position = stop + 1
 
 
-def _around_nuls(raw: bytes, offset: int) -> Iterator[tuple[int, bytes, bool]]:
+def around_nuls(raw: bytes, offset: int) -> Iterator[tuple[int, bytes, bool]]:
+    """The pieces of a line between its NUL runs, and the runs: ``(offset, bytes, is_nul_run)``."""
     last = 0
     for run in _NUL_RUN.finditer(raw):
         if run.start() > last:
@@ -222,8 +223,8 @@ def decode_line(raw: bytes) -> Line | BadLine:
         if not raw:
             return BadLine("json", "an empty line")
     checksum = 0
-    if raw[-_CRC_BYTES:-10] == _CRC_PREFIX and _CRC.search(raw, len(raw) - _CRC_BYTES) is not None:
-        checksum = zlib.crc32(b"}", zlib.crc32(raw[:-_CRC_BYTES]))
+    if raw[-CRC_BYTES:-10] == _CRC_PREFIX and _CRC.search(raw, len(raw) - CRC_BYTES) is not None:
+        checksum = zlib.crc32(b"}", zlib.crc32(raw[:-CRC_BYTES]))
         if checksum != int(raw[-10:-2], 16):
             return _bad_crc(raw)
     if not raw.isascii():

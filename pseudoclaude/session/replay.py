@@ -18,6 +18,7 @@ that add nothing to the history only the last number is remembered.
 
 from __future__ import annotations
 
+import bisect
 import zlib
 
 import msgspec
@@ -26,7 +27,8 @@ from msgspec import UNSET
 from pseudoclaude.errors import InvalidMessage
 from pseudoclaude.messages import Message
 from pseudoclaude.session.findings import Account, Finding, Hole
-from pseudoclaude.session.records import BOM, BadLine, Line, decode_line, salvage
+from pseudoclaude.session.plain import PlainRun, plain_run
+from pseudoclaude.session.records import BOM, BadLine, Line, around_nuls, decode_line, salvage
 
 EXCERPT_CHARS = 60
 
@@ -44,8 +46,6 @@ class Replay:
 
     def __init__(self, *, from_start: bool) -> None:
         self.messages: list[Message] = []
-        self.origins: list[tuple[int, int]] = []
-        """Offset and length of the record each message came from."""
         self.header: Line | None = None
         self.first_model = ""
         self.model = ""
@@ -62,15 +62,81 @@ class Replay:
         self._previous = (0, 0)
         """Number and checksum of the last numbered record."""
         self._seen: dict[int, int] = {}
+        """Checksums of the message records since the last replace, by number; those of ``_fresh`` are still to come."""
+        self._fresh: list[tuple[int, list[int]]] = []
+        """Runs of them: the first number and one checksum each."""
+        self._origins: list[tuple[int, int, list[int]]] = []
+        """Where the messages came from: position of the first of a run, offset of its record, and the length of each record."""
+        self._from_replace = False
+        """The first run of ``_origins`` is a snapshot: one record for all its messages."""
         self._cuts: list[_Cut] = []
         self._bare_marker: tuple[int, int, int] | None = None
 
     # --- input -------------------------------------------------------------------------------------------------
 
-    def nul_run(self, offset: int, length: int) -> None:
-        self.account.bad("nul", offset, length, f"{length} NUL bytes: space the disk allocated and never wrote")
+    def block(self, data: bytes, offset: int) -> None:
+        """The lines of ``data``; what stands behind its last newline is the last line of the file, and has no end."""
+        lines = data.split(b"\n")
+        last = lines.pop()
+        base = offset
+        view = memoryview(data)
+        position = 0
+        while position < len(lines):
+            tried = 0
+            if self._numbered and not self._cuts and offset > len(BOM):
+                run = plain_run(view[offset - base :], lines, position, self.highest + 1)
+                taken = len(run.messages)
+                tried = run.tried - taken
+                position += taken
+                offset = self._take_plain(run, offset) if taken else offset
+            for raw in lines[position : position + max(tried, 1)]:
+                self._line(raw, offset, ended=True)
+                offset += len(raw) + 1
+                position += 1
+        if last:
+            self._line(last, offset, ended=False)
 
-    def segment(self, offset: int, raw: bytes, *, ended: bool) -> None:
+    def _take_plain(self, run: PlainRun, offset: int) -> int:
+        """Take records about which there is nothing to say: what ``_line`` would do with each, for all of them."""
+        count = len(run.messages)
+        self._origins.append((len(self.messages), offset, run.lengths))
+        self._fresh.append((self.highest + 1, run.checksums))
+        self.messages += run.messages
+        self.highest += count
+        self._previous = (self.highest, run.checksums[-1])
+        self.model = run.model or self.model
+        self.records += count
+        end = offset + sum(run.lengths) + count
+        self.records_end = end - 1
+        self.sealed = True
+        self.account.no_gap()
+        self._bare_marker = None
+        return end
+
+    def origin(self, position: int) -> tuple[int, int]:
+        """Offset and length of the record that the message at ``position`` came from; of the last record for a position beyond."""
+        index = bisect.bisect_right(self._origins, position, key=_first) - 1
+        if index < 0:
+            return 0, 0
+        first, offset, lengths = self._origins[index]
+        if index == 0 and self._from_replace:
+            return offset, lengths[0]
+        place = min(position - first, len(lengths) - 1)
+        return offset + sum(lengths[:place]) + place, lengths[place]
+
+    def _line(self, raw: bytes, offset: int, *, ended: bool) -> None:
+        if b"\x00" not in raw:
+            self._segment(offset, raw, ended=ended)
+            return
+        for position, part, is_nul in around_nuls(raw, offset):
+            if is_nul:
+                length = len(part)
+                text = f"{length} NUL bytes: space the disk allocated and never wrote"
+                self.account.bad("nul", position, length, text)
+            else:
+                self._segment(position, part, ended=ended)
+
+    def _segment(self, offset: int, raw: bytes, *, ended: bool) -> None:
         """One segment.  ``ended``: a separator follows it in the file."""
         if offset == 0 and raw.startswith(BOM):
             raw, offset = raw[len(BOM) :], len(BOM)
@@ -137,8 +203,8 @@ class Replay:
             self.account.bad_lines += 1
             self.account.note("schema", offset, length, f"not a message: {problem.what}", settled=False)
             return
+        self._origins.append((len(self.messages), offset, [length]))
         self.messages.append(message)
-        self.origins.append((offset, length))
         if line.model:
             self.model = line.model
             if offset <= len(BOM):
@@ -150,11 +216,13 @@ class Replay:
         before = len(self.messages)
         snapshot = () if line.messages is UNSET or line.messages is None else line.messages
         self.messages = list(snapshot)
-        self.origins = [(offset, length)] * len(snapshot)
+        self._origins = [(0, offset, [length])] if snapshot else []
+        self._from_replace = bool(snapshot)
         self.model = line.model or self.first_model
         self.replace_offset = offset
         self._previous = (0, 0) if line.n is None else (line.n, line.checksum)
         self._seen = {} if line.n is None else {line.n: line.checksum}
+        self._fresh = []
         self._numbered = line.n is not None
         self.highest = line.n or 0
         self.account.no_gap()
@@ -185,12 +253,15 @@ class Replay:
         else:
             self._gap(line, n, offset)
         if line.type == "message":
-            self._seen[n] = checksum
+            self._fresh.append((n, [checksum]))
         self._numbered = True
         self.highest = max(self.highest, n)
         return True
 
     def _is_duplicate(self, line: Line, n: int, checksum: int, previous: tuple[int, int]) -> bool:
+        for first, checksums in self._fresh:
+            self._seen.update(enumerate(checksums, first))
+        self._fresh = []
         if self._seen.get(n) != checksum and previous != (n, checksum):
             return False
         return line.type != "replace" or previous[0] >= n
@@ -220,13 +291,16 @@ class Replay:
         self.was_cut = True
         dropped = len(self.messages) - cut.messages
         self.messages = self.messages[: cut.messages]
-        self.origins = self.origins[: cut.messages]
         text = (
             f"record {cut.missing} and more were never acknowledged (batch durability) and are not there; "
             f"the history ends before them and {dropped} later messages, not acknowledged either, are left out"
         )
         for later in self._cuts:
             self.account.excuse(later.hole, text)
+
+
+def _first(run: tuple[int, int, list[int]]) -> int:
+    return run[0]
 
 
 def _describe(bad: BadLine, raw: bytes) -> str:

@@ -1,0 +1,87 @@
+"""Many plain records at once: the common case of loading, told apart in bulk.
+
+A run of sealed message records whose numbers follow each other says nothing that needs a closer look.  ``plain_run`` takes such a run and gives what
+``records.decode_line`` would give line by line, at about a third of the cost; whatever it does not recognise it leaves alone.  Nothing here
+decides anything about damage.
+"""
+
+from __future__ import annotations
+
+import zlib
+
+import msgspec
+
+from pseudoclaude.errors import InvalidMessage
+from pseudoclaude.messages import Message
+from pseudoclaude.session.records import CRC_BYTES, NUMBER_MAX
+
+BATCH_LINES = 256
+_BEGINNING = b'{"type":"message","n":'
+
+
+class PlainRun(msgspec.Struct):
+    """What the first ``len(messages)`` lines hold.  ``tried``: how many lines were looked at."""
+
+    tried: int
+    messages: list[Message] = []
+    checksums: list[int] = []
+    lengths: list[int] = []
+    """Bytes of each line, without its newline."""
+    model: str = ""
+    """The last model named in these lines."""
+
+
+class _Facts(msgspec.Struct):
+    n: int
+    type: str
+    model: str = ""
+
+
+_decode_messages = msgspec.json.Decoder(Message).decode_lines
+_decode_facts = msgspec.json.Decoder(_Facts).decode_lines
+
+
+def plain_run(data: memoryview, lines: list[bytes], first: int, n: int) -> PlainRun:
+    """The records ``n``, ``n + 1``, … that ``lines`` hold from index ``first`` on; at most ``BATCH_LINES`` are looked at.
+
+    ``data`` holds the same lines as one piece, beginning with that of index ``first``.
+    """
+    batch = lines[first : first + BATCH_LINES]
+    tried = next((i for i, raw in enumerate(batch) if not raw.startswith(_BEGINNING)), len(batch))
+    if not tried or n + tried > NUMBER_MAX:
+        return PlainRun(0)
+    del batch[tried:]
+    checksums = [zlib.crc32(b"}", zlib.crc32(raw[:-CRC_BYTES])) for raw in batch]
+    sealed = _same([raw[-CRC_BYTES:] for raw in batch], [b',"crc":"%08x"}' % checksum for checksum in checksums], tried)
+    lengths = list(map(len, batch[:sealed]))
+    decoded = _decoded(data[: sum(lengths) + sealed], sealed, n)
+    if decoded is None:
+        return PlainRun(tried)
+    messages, model = decoded
+    taken = len(messages)
+    return PlainRun(tried, messages, checksums[:taken], lengths[:taken], model)
+
+
+def _same(found: list[bytes], wanted: list[bytes], count: int) -> int:
+    """How many at the beginning are equal."""
+    if found == wanted:
+        return count
+    return next(index for index in range(count) if found[index] != wanted[index])
+
+
+def _decoded(data: memoryview, count: int, n: int) -> tuple[list[Message], str] | None:
+    """The messages of ``data`` as far as their numbers follow each other, and the last model; None when a closer look is needed."""
+    try:
+        str(data, "utf-8")
+        facts = _decode_facts(data)
+        messages = _decode_messages(data)
+    except (msgspec.DecodeError, InvalidMessage, RecursionError, UnicodeDecodeError):
+        return None
+    if len(messages) != count:
+        return None
+    model = ""
+    for taken, fact in enumerate(facts):
+        if fact.n != n + taken or fact.type != "message":
+            return messages[:taken], model
+        model = fact.model or model
+    return messages, model
