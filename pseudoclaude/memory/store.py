@@ -30,14 +30,14 @@ _UNFIT = re.compile("[\x00-\x1f\x7f\ud800-\udfff/]")
 class Store:
     """The notes of one level.  Every method raises ``MemoryFailed`` when the disk fails.
 
-    ``folder`` is the store's folder; ``base`` the nearest folder that has to exist before it is made.
+    ``folder`` is the store's folder, ``root`` the project's or the user's folder above it.
     """
 
-    def __init__(self, fs: FileSystem, level: Level, folder: str, base: str) -> None:
+    def __init__(self, fs: FileSystem, level: Level, folder: str, root: str) -> None:
         self._fs = fs
         self.level: Level = level
         self.folder = folder
-        self._base = base
+        self._root = root
 
     def exists(self) -> bool:
         """Whether there is a store to read; a link in its place is refused, as is a link one folder above inside a project."""
@@ -52,12 +52,27 @@ class Store:
 
     def prepare(self) -> None:
         """Make the folders that are missing and sync the chain of them."""
-        files.make_folders(self._fs, self.folder, self._base)
+        files.make_folders(self._fs, self.folder, self._base())
+
+    def _base(self) -> str:
+        """The folder that has to exist before the store is made: the project; for the user the nearest one above their folder.
+
+        The user's folder may itself be a link, which the user set up.
+        """
+        base = self._root
+        if self.level == "user":
+            with files.disk_errors("looking for the user's folder", base):
+                if files.kind_of(self._fs, base) != "link":
+                    base = posixpath.dirname(base)
+                while files.kind_of(self._fs, base) == "missing":
+                    base = posixpath.dirname(base)
+        return base
 
     def _own_folders(self) -> list[str]:
-        """The folders from below ``base`` to the store."""
+        """The folders from below the base to the store."""
+        base = self._base()
         chain = [self.folder]
-        while posixpath.dirname(chain[-1]) != self._base:
+        while posixpath.dirname(chain[-1]) != base:
             chain.append(posixpath.dirname(chain[-1]))
         return chain[::-1]
 
@@ -271,11 +286,5 @@ def project_store(fs: FileSystem, project_root: str) -> Store:
 
 
 def user_store(fs: FileSystem, user_root: str) -> Store:
-    """The store of the user.  ``user_root`` and what is missing above it are made; it may be a link that the user set up."""
-    base = user_root
-    with files.disk_errors("looking for the user's folder", user_root):
-        if files.kind_of(fs, user_root) != "link":
-            base = posixpath.dirname(user_root)
-            while files.kind_of(fs, base) == "missing":
-                base = posixpath.dirname(base)
-    return Store(fs, "user", posixpath.join(user_root, "memory"), base)
+    """The store of the user; their folder and what is missing above it are made."""
+    return Store(fs, "user", posixpath.join(user_root, "memory"), user_root)

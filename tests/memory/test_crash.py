@@ -221,6 +221,28 @@ def test_an_exception_at_any_call_leaves_both_old_or_both_new(
     assert interrupted
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ERRORS)
+def test_a_start_never_raises(taken: Recording, kind: CallKind) -> None:
+    """On a disk with a turn and a journal to finish, each call failing once or for good; the next start finishes both."""
+    placed = next(i for i, op in enumerate(taken.ops) if op.kind == "rename" and op.target_name.startswith("journal-"))
+    disk = killed_at(taken, placed + 2)
+    for sticky in (False, True):
+        for nth in itertools.count(1):
+            plan = FaultPlan((DiskFault(kind, nth, ERRORS[kind][0], sticky=sticky),))
+            fs = SimFileSystem(disk, faults=plan)
+            made = recovered(fs)
+            made.finish_pending(lambda *_: TURN)
+            if not plan.fired:
+                break
+            assert made.take_reports(), (kind, nth)
+            assert fs.open_files == 0
+            plan.clear()
+            made.refresh_index()
+            made.finish_pending(lambda *_: TURN)
+            assert (fault_in(fs), bodies(fs) == NEW) == ("", True), (kind, nth)
+
+
 def test_a_short_write_is_continued(base: Disk) -> None:
     fs = SimFileSystem(base, faults=FaultPlan((DiskFault("write", 1, partial=1, sticky=True),)))
     assert updated(fs).take_reports() == ()
