@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import socket
 import threading
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -30,7 +30,7 @@ from pseudoclaude.memory.extraction import SYSTEM as MEMORY_SYSTEM
 from pseudoclaude.messages import Usage
 from pseudoclaude.protocol import check
 from simulator.replies.errors import ScriptExhausted
-from simulator.replies.refusals import Refusal, malformed_refusal, protocol_refusal, refusal
+from simulator.replies.refusals import Refusal, error_events, malformed_refusal, protocol_refusal, refusal
 from simulator.replies.script import Fail, ProviderSpec, Purpose, ScriptEntry
 from simulator.replies.scripted import Queues
 from simulator.replies.wire_events import Event, Numbered, plain_body, stream_events
@@ -144,10 +144,12 @@ class RunningEmulator:
         return self.base_url + BASE_PATHS[dialect]
 
 
-def serve(spec: ProviderSpec, port: int) -> None:
-    """Serve ``spec`` on loopback until interrupted."""
+def serve(spec: ProviderSpec, port: int, on_ready: Callable[[RunningEmulator], None]) -> None:
+    """Serve ``spec`` on loopback until interrupted (Ctrl-C, SIGTERM).  ``on_ready`` is told where, when the port is open."""
     with _listener(port) as listener:
-        uvicorn.Server(_config(Emulator(spec).app)).run(sockets=[listener])
+        emulator = Emulator(spec)
+        on_ready(RunningEmulator(emulator, listener.getsockname()[1]))
+        uvicorn.Server(_config(emulator.app)).run(sockets=[listener])
 
 
 def _listener(port: int) -> socket.socket:
@@ -220,16 +222,22 @@ async def _respond(dialect: str, reply: Numbered, body: Mapping[str, Any], reque
         raise ClientDisconnect
     if fail is not None and fail.kind == "connection":
         return StreamingResponse(_cut([]), media_type="application/json")
-    if fail is not None and fail.stop is None and fail.cut_after_events is None:
+    streams = bool(body.get("stream"))
+    if fail is not None and fail.stop is None and (fail.cut_after_events is None or (fail.status and not streams)):
         return _refused(refusal(dialect, fail))
     cut = None if fail is None else fail.cut_after_events
-    if body.get("stream"):
+    if streams:
         events = stream_events(dialect, reply)
         if dialect == "openai-chat" and not (body.get("stream_options") or {}).get("include_usage"):
             events = [
                 event for event in events if not (isinstance(event.data, dict) and event.data.get("choices") == [])
             ]
-        chunks = _all(events) if cut is None or cut >= len(events) else _cut(events[:cut])
+        if cut is None or cut >= len(events):
+            chunks = _all(events)
+        elif fail is not None and fail.status is not None:
+            chunks = _all(events[:cut] + error_events(dialect, fail))
+        else:
+            chunks = _cut(events[:cut])
         return StreamingResponse(chunks, media_type="text/event-stream")
     if cut is not None:
         return StreamingResponse(_cut([]), media_type="application/json")

@@ -97,7 +97,8 @@ class Scrubber:
         self._served_at = served_at.rstrip("/")
         self._public = public
         self._secrets = sorted(
-            {secret for secret in secrets if len(secret) >= SECRET_LENGTH_MIN}, key=len, reverse=True
+            {secret for secret in secrets if len(secret) >= SECRET_LENGTH_MIN},
+            key=lambda secret: (-len(secret), secret),
         )
 
     def request(self, request: Any) -> Any:

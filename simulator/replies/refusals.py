@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from pseudoclaude.protocol.values import Violation
 from simulator.replies.script import Fail
+from simulator.replies.wire_events import DONE, Event
 
 
 class Refusal(NamedTuple):
@@ -62,6 +63,22 @@ def refusal(dialect: str, fail: Fail) -> Refusal:
         return _refusal(dialect, 429, fail, TOO_LARGE, kind="tokens", code="rate_limit_exceeded", hopeless=True)
     assert fail.status is not None, f"{fail} is no refusal"
     return _refusal(dialect, fail.status, fail, SENTENCES.get(fail.status, "The request failed"))
+
+
+def error_events(dialect: str, fail: Fail) -> list[Event]:
+    """How a stream goes on that meets an error: Chat sends a count of zeros and ``[DONE]`` after it."""
+    body = refusal(dialect, fail).body
+    if dialect == "anthropic":
+        return [Event("error", body)]
+    error = body["error"]
+    if dialect == "openai-responses":
+        return [Event("error", {"type": "error", "code": error["code"], "message": error["message"], "param": None})]
+    zeros = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
+    return [
+        Event("", body),
+        Event("", {"object": "chat.completion.chunk", "choices": [], "usage": zeros}),
+        Event("", DONE),
+    ]
 
 
 def protocol_refusal(dialect: str, violations: Sequence[Violation]) -> Refusal:

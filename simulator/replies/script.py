@@ -31,8 +31,9 @@ class ScriptCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Fail(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One failure: exactly one of ``status`` (an HTTP status), ``kind`` and ``cut_after_events`` (0 is before the first).
+    """One failure: a ``status`` (HTTP), a ``kind``, or ``cut_after_events`` (0 is before the first).
 
+    ``status`` with ``cut_after_events`` is an error inside a stream that began well: HTTP 200, so many events, then the error.
     ``retry_after`` (seconds) and ``should_retry`` are sent as the provider's headers, ``message`` as its sentence.
     """
 
@@ -45,9 +46,10 @@ class Fail(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         given = [name for name in ("status", "kind", "cut_after_events") if getattr(self, name) is not None]
-        if len(given) != 1:
+        if len(given) != 1 and given != ["status", "cut_after_events"]:
             raise ValueError(
-                f"fail needs exactly one of status, kind and cut_after_events, not {' and '.join(given) or 'none'}"
+                "fail needs a status, a kind or cut_after_events (with which a status may stand), "
+                f"not {' and '.join(given) or 'none'}"
             )
         if self.status is not None and not 400 <= self.status <= 599:
             raise ValueError(f"fail.status is {self.status}; a failure has a status from 400 to 599")

@@ -7,14 +7,13 @@ Failures are built from the same bodies that the emulator sends, by the same fun
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from pseudoclaude.errors import ProviderError, ProviderUnavailable, StreamInterrupted
 from pseudoclaude.messages import Message, Usage
 from pseudoclaude.ports import Reply, Request
 from pseudoclaude.providers.failures import interrupted, provider_failure
 from simulator.replies.errors import ScriptExhausted
-from simulator.replies.refusals import refusal
+from simulator.replies.refusals import error_events, refusal
 from simulator.replies.script import Fail, ProviderSpec, Purpose, ScriptEntry
 from simulator.replies.wire_events import Numbered, pieces, text_before_cut
 
@@ -83,13 +82,19 @@ class ScriptedProvider:
         where = f"script, request {number}"
         if fail.cut_after_events is not None:
             text = text_before_cut(self.dialect, Numbered(entry, number, self.model, NO_COUNT), fail.cut_after_events)
-            return None if text is None else interrupted(text, _unavailable("The connection was cut", where))
+            return None if text is None else interrupted(text, self._break(fail, where))
         if fail.kind == "connection":
             return _unavailable("The connection to the provider failed", where)
         if fail.kind == "timeout":
             return _unavailable("The provider did not answer in time", where)
-        answer: Any = refusal(self.dialect, fail)
+        answer = refusal(self.dialect, fail)
         return provider_failure(answer.status, answer.body, answer.headers, where=where)
+
+    def _break(self, fail: Fail, where: str) -> ProviderError:
+        """Why a stream that had begun stopped: the connection, or an error event, of which only the body speaks."""
+        if fail.status is None:
+            return _unavailable("The connection was cut", where)
+        return provider_failure(200, error_events(self.dialect, fail)[0].data, {}, where=where)
 
 
 def _unavailable(what: str, where: str) -> ProviderUnavailable:

@@ -77,7 +77,7 @@ class ReplayTransport(httpx2.BaseTransport):
         if (recorded.method, recorded.host, recorded.path) != (sent.method, sent.host, sent.path):
             return False
         if self._match == "strict":
-            return bool(recorded.body == sent.body)
+            return not first_difference(recorded.body, sent.body)
         conversation = _conversation(recorded.dialect, recorded.body)
         return conversation is not None and conversation == _conversation(recorded.dialect, sent.body)
 

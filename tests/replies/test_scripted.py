@@ -45,6 +45,11 @@ ENTRIES: list[dict[str, Any]] = [
         {"text": SAID, "tool_calls": CALLS, "usage": USAGE, "fail": {"cut_after_events": events}}
         for events in (0, 1, 3, 5, 9, 12, 99)
     ],
+    *[
+        {"text": SAID, "usage": USAGE, "fail": {"status": status, "cut_after_events": events}}
+        for status in (400, 429, 500, 529)
+        for events in (0, 1, 5, 99)
+    ],
 ]
 
 
