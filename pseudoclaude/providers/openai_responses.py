@@ -21,7 +21,7 @@ from pseudoclaude.providers.openai_sdk import ERRORS, Connection, usage_value
 from pseudoclaude.providers.sdk import MalformedReply, Where, as_ours, read_stream, read_whole, with_tool_names
 from pseudoclaude.providers.wire import to_wire, wire_name
 
-_REASONING_MODEL = regex.compile(r"^(o\d|gpt-(?:[5-9]|\d\d))(?!.*chat)")
+_REASONING_MODEL = regex.compile(r"^(o\d|gpt-[5-9](?!\d))(?!.*chat)")
 _SAYS_NOTHING = frozenset({"id", "status", "object", "logprobs"})
 """Members of an item that the canonical form may lose: the server's own name and state of it."""
 _TEXT_DELTAS = frozenset({"response.output_text.delta", "response.refusal.delta"})

@@ -275,6 +275,25 @@ def _responses_input() -> list[dict[str, Any]]:
     return [{"role": "user", "content": "Hello"}, call, output]
 
 
+@pytest.mark.parametrize(
+    ("model", "asked"),
+    [
+        ("o4-mini", True),
+        ("gpt-5.5", True),
+        ("gpt-5-chat-latest", False),
+        ("gpt-4o", False),
+        ("gpt-35-turbo", False),
+        ("m", False),
+    ],
+)
+def test_encrypted_reasoning_is_asked_of_models_that_reason(model: str, asked: bool) -> None:
+    cassette = Cassette("in memory", (recorded("openai-responses", b"[]", stream=False),))
+    replay = CassetteProvider(cassette, match="projection", model=model)
+    with pytest.raises(ProviderUnavailable):
+        replay.complete(HELLO)
+    assert any("include" in line for line in replay.differences) == asked
+
+
 def test_a_tool_is_known_to_the_caller_by_its_own_name() -> None:
     call = {"type": "tool_use", "id": "a", "name": wire_name("files.read"), "input": {"path": "b"}}
     body = {"model": "m", "content": [call], "stop_reason": "tool_use", "usage": None}
