@@ -103,7 +103,7 @@ def encode_message(message: Message, n: int, ts: int, *, model: str = "", synced
                 message.tool_result,
                 message.native,
                 message.stop,
-                model,
+                clean(model),
                 synced,
             )
         )
@@ -121,7 +121,7 @@ def encode_replace(
     synced: int | None = None,
 ) -> bytes:
     """A whole snapshot as one line: present or absent, never in part (oracle O6)."""
-    return _sealed(_encode(_ReplaceRecord(n, ts, reason, messages, model, dangling, synced)))
+    return _sealed(_encode(_ReplaceRecord(n, ts, reason, messages, clean(model), dangling, synced)))
 
 
 def _sealed(body: bytes) -> bytes:

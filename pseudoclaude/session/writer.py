@@ -6,10 +6,10 @@ What "returned" means, by ``durability`` (oracle O3 checks each):
 - ``batch``: it is after ``end_turn``, a replace or ``close``; until then a power loss may take it, a killed process may not.
 - ``off``: the system decides; a killed process loses nothing.
 
-What happens when the disk fails.  A write that stops short is continued.  A write that fails is tried once more after ending the line, with the same
-bytes; if that fails too, the record stays in memory, ``NotDurable`` is raised, and it is written before anything newer.  A failed sync is
-different: the cache may show bytes that the disk lacks, and the next sync may say yes to nothing.  Then nothing read back counts: a mark
-(``unsynced``) is made, and the whole live history goes into one ``recover`` record through a new descriptor.
+What happens when the disk fails.  A write that fails twice (``logfile.py``) leaves its record in memory, ``NotDurable`` is raised, and the record
+is written, with the same bytes, before anything newer.  A failed sync is different: the cache may show bytes that the disk lacks, and the next
+sync may say yes to nothing.  Then nothing read back counts: a mark (``unsynced``) is made, and the whole live history goes into one
+``recover`` record through a new descriptor.  A sync that an exception cut off is treated like one that failed.
 
 Opening locks, loads and syncs; it writes nothing to the log.  Just before the first append the torn line is ended, a missing header written,
 and, only if repair changed what the log replays to, a ``recover`` record.
@@ -17,7 +17,6 @@ and, only if repair changed what the log replays to, a ``recover`` record.
 
 from __future__ import annotations
 
-import errno
 import posixpath
 import threading
 from collections.abc import Iterable, Sequence
@@ -27,11 +26,12 @@ from typing import Self
 import msgspec
 
 from pseudoclaude.conversation import Hooks
-from pseudoclaude.errors import NotDurable, SessionChanged, SessionClosed, SessionUnreadable, UnsupportedVersion
+from pseudoclaude.errors import NotDurable, SessionClosed, SessionUnreadable, UnsupportedVersion
 from pseudoclaude.messages import Message
 from pseudoclaude.ports import Clock, FileSystem
 from pseudoclaude.session.folders import make_folders, sync_chain, take_lock
 from pseudoclaude.session.loader import LOCK_NAME, LOG_NAME, UNSYNCED_NAME, LoadResult, load_log
+from pseudoclaude.session.logfile import LogFile
 from pseudoclaude.session.records import encode_header, encode_message, encode_replace
 from pseudoclaude.settings import Dangling, Settings
 
@@ -63,7 +63,6 @@ class LogWriter:
         """What the log held when it was opened."""
         self.model = loaded.model
         """Written with the next record when it differs from what the log says."""
-        self._path = posixpath.join(folder, LOG_NAME)
         self._mark_path = posixpath.join(folder, UNSYNCED_NAME)
         self._settings = settings
         self._fs = fs
@@ -72,9 +71,7 @@ class LogWriter:
         self._dangling = dangling
         self._cwd = cwd
         self._mutex = threading.RLock()
-        self._fd: int | None = None
-        self._inode = 0
-        self._size = loaded.size
+        self._file = LogFile(posixpath.join(folder, LOG_NAME), fs, size=loaded.size, ends_open=loaded.ends_open)
         self._next_n = loaded.next_n
         self._written_n = self._synced_n = loaded.next_n - 1
         self._written_model = loaded.model
@@ -83,14 +80,12 @@ class LogWriter:
         self._header_due = not loaded.has_header
         self._header_durable = loaded.has_header
         self._recover_due: _Pending | None = None
+        self._confirmed = False
+        """What was loaded was read a second time."""
         if loaded.changed:
             self._recover_due = _Pending(self._take_n(), self._recover_line(loaded.next_n, loaded.messages))
-        self._ends_open = loaded.ends_open
-        self._unclear = False
-        """A write failed or was cut off by an exception: how far it got has to be asked for."""
-        self._needs_sync = False
-        self._entry_durable = True
         self._poisoned = False
+        """A sync failed, or nobody knows: what the file shows does not count."""
 
     # --- public ------------------------------------------------------------------------------------------------
 
@@ -100,8 +95,8 @@ class LogWriter:
 
     @property
     def unsaved(self) -> int:
-        """Records that are only in memory."""
-        return len(self._unsaved)
+        """Records that are only in memory; at least 1 while what the disk holds is in doubt."""
+        return len(self._unsaved) or int(self._poisoned)
 
     def append_message(self, message: Message) -> None:
         """Append one message; returned means what ``durability`` says.
@@ -110,10 +105,11 @@ class LogWriter:
         """
         with self._mutex:
             self._check_open()
-            n = self._take_n()
-            line = encode_message(message, n, self._now(), model=self._new_model(), synced=self._synced_mark())
+            model = self._new_model()
+            line = encode_message(message, self._next_n, self._now(), model=model, synced=self._synced_mark())
+            self._queue(self._take_n(), line)
             self._history.append(message)
-            self._queue(n, line)
+            self._written_model = model or self._written_model
             self._flush(sync=self._settings.durability == "always")
 
     def append_replace(self, reason: str, messages: Iterable[Message]) -> None:
@@ -121,11 +117,12 @@ class LogWriter:
         with self._mutex:
             self._check_open()
             snapshot = tuple(messages)
-            n = self._take_n()
-            self._written_model = self.model
-            line = encode_replace(reason, snapshot, n, self._now(), model=self.model, synced=self._synced_mark())
+            line = encode_replace(
+                reason, snapshot, self._next_n, self._now(), model=self.model, synced=self._synced_mark()
+            )
+            self._queue(self._take_n(), line)
             self._history = list(snapshot)
-            self._queue(n, line)
+            self._written_model = self.model
             self._flush(sync=self._settings.durability != "off")
 
     def end_turn(self) -> None:
@@ -143,15 +140,20 @@ class LogWriter:
             if self._lock_fd is None:
                 return
             self._flush(sync=self._settings.durability != "off")
-            self.abandon()
+            try:
+                self.abandon()
+            except OSError as error:
+                raise self._not_durable(error) from error
 
     def abandon(self) -> None:
-        """Give up what is unsaved and let go of the file and the lock."""
+        """Give up what is unsaved and let go of the file and the lock.  An ``OSError`` of closing comes after both are gone."""
         with self._mutex:
-            fds = [fd for fd in (self._fd, self._lock_fd) if fd is not None]
-            self._fd = self._lock_fd = None
-            for fd in fds:
-                self._fs.close(fd)
+            lock_fd, self._lock_fd = self._lock_fd, None
+            try:
+                self._file.close()
+            finally:
+                if lock_fd is not None:
+                    self._fs.close(lock_fd)
 
     def __enter__(self) -> Self:
         return self
@@ -167,17 +169,16 @@ class LogWriter:
 
     def settle_open(self) -> None:
         """The last step of opening: make durable what is visible, or, where a sync failed before, write it again."""
-        if self._settings.durability == "off":
-            return
         try:
             if self._exists(self._mark_path):
                 self._poisoned = True
-            elif self._exists(self._path):
-                self._attach()
-                self._needs_sync = True
-                self._sync()
-            if self._poisoned:
+                self._confirm()
                 self._rewrite()
+            if self._settings.durability == "off":
+                return
+            if self._file.exists():
+                self._file.attach()
+                self._sync()
             sync_chain(self.folder, self._fs)
         except OSError as error:
             raise self._not_durable(error) from error
@@ -194,19 +195,18 @@ class LogWriter:
             while self._unsaved:
                 self._write_record(self._unsaved[0])
                 self._unsaved.pop(0)
-            if sync and self._needs_sync:
+            if sync and not self._file.is_durable:
                 self._sync()
         except OSError as error:
             raise self._not_durable(error) from error
 
     def _prepare(self) -> None:
         """Before the first record of this writer: the file, the header, and what recovery has to say."""
-        if self._fd is None:
-            self._attach()
+        self._file.attach()
         if self._recover_due is not None:
-            self._confirm_damage()
+            self._confirm()
         if self._header_due:
-            self._write_line(encode_header(self.loaded.id, self._now(), self._cwd))
+            self._file.write_line(self._header_line())
             self._header_due = False
         if self._recover_due is not None:
             self._write_record(self._recover_due)
@@ -214,97 +214,36 @@ class LogWriter:
             if self._settings.durability != "off":
                 self._sync()
 
-    def _attach(self) -> None:
-        exists = self._exists(self._path)
-        fd = self._fs.open(self._path, "append" if exists else "create")
-        stat = self._fs.fstat(fd)
-        if self._size != stat.size and not self._unclear:
-            self._fs.close(fd)
-            raise self._changed(f"it has {stat.size} bytes, {self._size} were expected")
-        self._fd, self._inode = fd, stat.inode
-        if not exists:
-            self._entry_durable = False
-
-    def _confirm_damage(self) -> None:
-        """Read a second time before a repair is made permanent: one bad read must not be."""
+    def _confirm(self) -> None:
+        """Read a second time before what was read is made permanent: one bad read must not be."""
+        if self._confirmed:
+            return
         second = load_log(self.folder, self._fs, dangling=self._dangling)
         if second.messages != self.loaded.messages or second.size != self.loaded.size:
             raise SessionUnreadable(
                 "two readings of the session log differ",
-                where=self._path,
+                where=self._file.path,
                 still_true="Nothing was written",
                 do_next="The disk or its cable may be failing: copy the file away, then open the session again",
             )
-
-    # --- writing -----------------------------------------------------------------------------------------------
+        self._confirmed = True
 
     def _write_record(self, pending: _Pending) -> None:
-        self._write_line(pending.line)
+        self._file.write_line(pending.line)
         self._written_n = pending.n
-
-    def _write_line(self, line: bytes) -> None:
-        """One line in one write; after an error once more, with the same bytes, on a line of its own."""
-        self._check_unchanged()
-        self._unclear = True
-        try:
-            self._write_all(b"\n" + line if self._ends_open else line)
-        except OSError:
-            self._look_again()
-            self._write_all(b"\n" + line if self._ends_open else line)
-        self._unclear = False
-        self._ends_open = False
-        self._needs_sync = True
-
-    def _write_all(self, data: bytes) -> None:
-        assert self._fd is not None
-        written = self._fs.write(self._fd, data)
-        self._size += written
-        while written < len(data):
-            step = self._fs.write(self._fd, data[written:])
-            if step == 0:
-                raise OSError(errno.EIO, "the disk accepted no byte", self._path)
-            written += step
-            self._size += step
-
-    def _look_again(self) -> None:
-        """After a failed write: how much of it is there, and does a line stand open?"""
-        fd = self._fs.open(self._path, "read")
-        try:
-            self._size = self._fs.fstat(fd).size
-            last = self._fs.pread(fd, 1, self._size - 1) if self._size else b""
-        finally:
-            self._fs.close(fd)
-        self._ends_open = last not in (b"", b"\n", b"\x00")
-        self._unclear = False
-
-    def _check_unchanged(self) -> None:
-        """Refuse to write into a file that is not what this writer last wrote."""
-        if self._unclear:
-            self._look_again()
-        try:
-            stat = self._fs.stat(self._path)
-        except FileNotFoundError:
-            raise self._changed("it is gone") from None
-        if stat.inode != self._inode:
-            raise self._changed("another file stands under its name")
-        if stat.size != self._size:
-            raise self._changed(f"it has {stat.size} bytes, {self._size} were expected")
 
     # --- syncing -----------------------------------------------------------------------------------------------
 
     def _sync(self) -> None:
-        assert self._fd is not None
+        self._poisoned = True  # until the sync has returned: what an exception cuts off may have failed
         try:
-            self._fs.fsync(self._fd)
+            self._file.sync_data()
         except OSError:
-            self._poisoned = True
             self._rewrite()
             return
-        self._needs_sync = False
+        self._poisoned = False
         self._header_durable = not self._header_due
-        if not self._entry_durable:
-            self._fs.fsync_dir(self.folder)
-            self._entry_durable = True
+        self._file.sync_entry()
         self._synced_n = self._written_n
 
     def _rewrite(self) -> None:
@@ -315,34 +254,20 @@ class LogWriter:
         if not self._exists(self._mark_path):
             self._fs.close(self._fs.open(self._mark_path, "create"))
         self._fs.fsync_dir(self.folder)
-        self._reopen()
+        self._file.reopen()
         if not self._header_durable:
-            self._put_line(encode_header(self.loaded.id, self._now(), self._cwd))
+            self._file.write_line_blindly(self._header_line())
         n = self._take_n()
-        self._put_line(self._recover_line(n, self._history))
-        assert self._fd is not None
-        self._fs.fsync(self._fd)
+        self._file.write_line_blindly(self._recover_line(n, self._history))
+        self._file.sync_data()
+        self._file.sync_entry()
         self._header_due, self._header_durable, self._recover_due = False, True, None
         self._unsaved.clear()
-        self._needs_sync, self._entry_durable = False, True
         self._written_n = self._synced_n = n
+        self._written_model = self.model
         self._fs.unlink(self._mark_path)
         self._fs.fsync_dir(self.folder)
         self._poisoned = False
-
-    def _reopen(self) -> None:
-        if self._fd is not None:
-            fd, self._fd = self._fd, None
-            self._fs.close(fd)
-        self._unclear = True
-        self._attach()
-        self._look_again()
-        self._ends_open = self._size > 0  # whatever was read back: a line that the disk lacks may stand open
-
-    def _put_line(self, line: bytes) -> None:
-        self._unclear = True
-        self._write_all(b"\n" + line if self._ends_open else line)
-        self._unclear = self._ends_open = False
 
     # --- small -------------------------------------------------------------------------------------------------
 
@@ -355,10 +280,10 @@ class LogWriter:
         return n
 
     def _new_model(self) -> str:
-        if self.model == self._written_model:
-            return ""
-        self._written_model = self.model
-        return self.model
+        return "" if self.model == self._written_model else self.model
+
+    def _header_line(self) -> bytes:
+        return encode_header(self.loaded.id, self._now(), self._cwd)
 
     def _recover_line(self, n: int, messages: Sequence[Message]) -> bytes:
         return encode_replace(
@@ -382,21 +307,19 @@ class LogWriter:
         if self._lock_fd is None:
             raise SessionClosed("the session writer is closed", where=self.folder, still_true="Nothing was written")
 
-    def _changed(self, how: str) -> SessionChanged:
-        return SessionChanged(
-            f"the session log is not what this writer last wrote: {how}",
-            where=self._path,
-            still_true=f"Nothing was written, and {len(self._unsaved)} unsaved records are still in memory",
-            do_next="Open the session again to go on from what the file holds now",
-        )
+    def _in_memory(self) -> str:
+        if self._poisoned:
+            return "the whole history is in memory and is written again first"
+        return f"{len(self._unsaved)} records are in memory and are written first"
 
     def _not_durable(self, error: OSError) -> NotDurable:
         what = "the log could not be synced" if self._poisoned else "the log could not be written"
+        unsaved = len(self._unsaved) or int(not self._file.is_durable or self._poisoned)
         return NotDurable(
             f"{what}: {error.strerror or error}",
-            unsaved=max(len(self._unsaved), int(self._poisoned)),
-            where=self._path,
-            still_true=f"Everything acknowledged before is safe; {len(self._unsaved)} records are in memory and are written first",
+            unsaved=unsaved,
+            where=self._file.path,
+            still_true=f"Everything acknowledged before is safe; {self._in_memory()}",
             do_next="Free space or mend the disk; the next append, end of turn or close tries again",
         )
 
