@@ -165,17 +165,15 @@ def _subsets(items: list[int], bounds: Bounds) -> Iterator[tuple[int, ...]]:
 
 
 def _tears_of(index: int, op: Op, tears: Tears, bounds: Bounds) -> Iterator[Tear]:
+    """Torn at each point, and at 0: the file grew but nothing of the write arrived (FAULT-MODEL.md §3.2, first two rows)."""
     length = len(op.data)
-    for kept in _tear_points(op, tears, bounds):
-        yield Tear(index, "torn", kept, kept, "nul")
-        for reach in (*_block_ends(op, kept, bounds), length):
-            if reach > kept:
-                yield Tear(index, "torn", kept, reach, "nul")
-                yield Tear(index, "torn", kept, reach, "stale")
+    for kept in (0, *_tear_points(op, tears, bounds)):
         if kept:
+            yield Tear(index, "torn", kept, kept, "nul")
             yield Tear(index, "hole", kept, length, "nul")
-    yield Tear(index, "torn", 0, length, "nul")
-    yield Tear(index, "torn", 0, length, "stale")
+        for reach in (*_block_ends(op, kept, bounds), length):
+            yield Tear(index, "torn", kept, reach, "nul")
+            yield Tear(index, "torn", kept, reach, "stale")
 
 
 def _block_ends(op: Op, kept: int, bounds: Bounds) -> list[int]:
@@ -238,6 +236,8 @@ class _Base(msgspec.Struct):
     files: dict[int, bytes]
     folders: dict[int, dict[str, int]]
     certified: frozenset[int]
+    late: tuple[int, ...]
+    """Certified changes of what a pending change before them touches: applied with the kept ones, in order."""
     names: dict[tuple[int, ...], dict[int, dict[str, int]]]
     """Folders after some of the pending entries were applied; most states of a point share them."""
 
@@ -255,7 +255,7 @@ class DiskBuilder:
         base = self._base(state)
         files: dict[int, bytes] = dict(base.files)
         entries: list[int] = []
-        for index in state.kept:
+        for index in sorted((*state.kept, *base.late)) if base.late else state.kept:
             if index in base.certified:
                 continue
             op = ops[index]
@@ -291,14 +291,42 @@ class DiskBuilder:
         key = (state.model == "kill", state.point)
         if self._current is None or self._current.key != key:
             ops, point = self._recording.ops, state.point
-            waiting = set() if state.model == "kill" else set(pending(ops, point))
+            waiting: set[int] = set() if state.model == "kill" else set(pending(ops, point))
             files: dict[int, bytes] = dict(self._recording.base.files)
             folders = {inode: dict(names) for inode, names in self._recording.base.folders.items()}
-            certified = [i for i in range(point) if ops[i].kind in MUTATIONS and i not in waiting]
+            late = _late(ops, point, waiting)
+            left = waiting | set(late)
+            certified = [i for i in range(point) if ops[i].kind in MUTATIONS and i not in left]
             for index in certified:
                 _apply(ops[index], files, folders)
-            self._current = _Base(key, files, folders, frozenset(certified), {})
+            self._current = _Base(key, files, folders, frozenset(certified), late, {})
         return self._current
+
+
+def _late(ops: tuple[Op, ...], point: int, waiting: set[int]) -> tuple[int, ...]:
+    """The certified changes that must come after a pending one, because both, or others between, touch the same bytes or name."""
+    touched: dict[tuple[int, str], None] = {}
+    late: list[int] = []
+    for index in range(min(waiting, default=point), point):
+        op = ops[index]
+        if op.kind not in MUTATIONS:
+            continue
+        things = _touches(op)
+        if index not in waiting:
+            if not any(thing in touched for thing in things):
+                continue
+            late.append(index)
+        touched.update(dict.fromkeys(things))
+    return tuple(late)
+
+
+def _touches(op: Op) -> list[tuple[int, str]]:
+    """The bytes of an inode (no name), or names in folders."""
+    if op.kind in ("write", "truncate"):
+        return [(op.inode, "")]
+    if op.kind == "rename":
+        return [(op.parent, op.name), (op.target_parent, op.target_name)]
+    return [(op.parent, op.name)]
 
 
 def _apply(op: Op, files: dict[int, bytes], folders: dict[int, dict[str, int]]) -> None:
