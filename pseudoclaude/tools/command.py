@@ -13,7 +13,7 @@ import subprocess
 import threading
 from collections import deque
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import msgspec
 from msgspec import Meta
@@ -32,7 +32,7 @@ READER_SECONDS = 2.0
 
 class CommandArguments(msgspec.Struct, forbid_unknown_fields=True):
     command: Annotated[str, Meta(description="Command line for /bin/sh, run in the project folder.")]
-    timeout_seconds: Annotated[float, Meta(gt=0, description="Stop it after this time.")] | None = None
+    timeout_seconds: Annotated[Annotated[float, Meta(gt=0)] | None, Meta(description="Stop it after this time.")] = None
 
 
 class RunCommand:
@@ -62,12 +62,12 @@ class RunCommand:
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-        try:
-            output = _Output(process)
-            in_time = _wait(process, timeout)
-        finally:
-            _end_group(process)
-        return _result(process.returncode, in_time, timeout, output.finish())
+        with _Output(process) as output:
+            try:
+                in_time = _wait(process, timeout)
+            finally:
+                _end_group(process)
+        return _result(process.returncode, in_time, timeout, output.kept())
 
 
 def _wait(process: subprocess.Popen[bytes], timeout: float) -> bool:
@@ -116,21 +116,25 @@ class _Output:
         self._head_bytes = self._tail_bytes = self._dropped_bytes = 0
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._read, name="command-output", daemon=True)
-        self._thread.start()
 
-    def finish(self) -> bytes:
-        """Everything kept, once the writers are gone."""
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Wait until the writers are gone, but not for a process that left the group."""
         self._thread.join(READER_SECONDS)
-        if not self._thread.is_alive():
-            self._pipe.close()
+
+    def kept(self) -> bytes:
         with self._lock:
             missing = f"\n[… {self._dropped_bytes:,} bytes left out …]\n".encode() if self._dropped_bytes else b""
             return b"".join((*self._head, missing, *self._tail))
 
     def _read(self) -> None:
-        while chunk := os.read(self._pipe.fileno(), CHUNK_BYTES):
-            with self._lock:
-                self._keep(chunk)
+        with self._pipe:
+            while chunk := os.read(self._pipe.fileno(), CHUNK_BYTES):
+                with self._lock:
+                    self._keep(chunk)
 
     def _keep(self, chunk: bytes) -> None:
         if self._head_bytes < OUTPUT_BYTES_MAX // 2:
