@@ -16,6 +16,7 @@ import typer
 
 from pseudoclaude.errors import PseudoClaudeError
 from simulator.crash import Tears
+from simulator.hunt import hunt
 from simulator.planted import PLANTED
 from simulator.replay import ReplayError, replay_token
 from simulator.report.document import report_bytes, summary_of
@@ -94,6 +95,21 @@ def replay(
         broken = broken or is_broken
         print(line)
     sys.exit(1 if broken else 0)
+
+
+@app.command()
+def selftest(
+    paths: Annotated[list[str] | None, typer.Argument(help="Scenario files or folders.", metavar="[PATH]...")] = None,
+) -> None:
+    """Run every planted bug until the oracles that must catch it did.  Status 1 when one of them stays blind."""
+    scenarios = [load_scenario(path) for path in find_scenarios(tuple(paths or [f"{DEFAULT_SUITES}/{COMPARED_SUITE}"]))]
+    missed = 0
+    for planted in PLANTED.values():
+        caught = hunt(planted, scenarios)
+        missed += not caught.complete
+        print(f"{'caught' if caught.complete else 'MISSED':7} {planted.name}: {caught.words}   ({planted.why})")
+    print(f"{len(PLANTED)} planted bugs, {len(PLANTED) - missed} caught by every oracle that must catch them")
+    sys.exit(1 if missed else 0)
 
 
 @app.command("schema")

@@ -1,4 +1,7 @@
-"""The seam where a broken variant takes the place of the product's session code.  Nothing else of the product can be swapped."""
+"""The seam where a broken variant takes the place of the product's session code, or stands between the product and its disk.
+
+Nothing else of the product can be swapped.
+"""
 
 from __future__ import annotations
 
@@ -23,17 +26,12 @@ class Writer(Protocol):
     def abandon(self) -> None: ...
 
 
-class Product(Protocol):
-    """The session code under test."""
+class Product:
+    """The session code under test: the product itself.  A planted variant overrides one method."""
 
-    def open(
-        self, folder: str, *, settings: Settings, fs: FileSystem, clock: Clock, ids: Ids, dangling: Dangling
-    ) -> Writer: ...
-    def load(self, folder: str, *, fs: FileSystem, dangling: Dangling) -> LoadResult: ...
-
-
-class RealProduct:
-    """The product itself."""
+    def file_system(self, fs: FileSystem) -> FileSystem:
+        """What the product is given as its disk."""
+        return fs
 
     def open(
         self, folder: str, *, settings: Settings, fs: FileSystem, clock: Clock, ids: Ids, dangling: Dangling

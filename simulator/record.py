@@ -82,12 +82,13 @@ class Process:
 
     def __init__(self, world: World, scenario: Scenario, product: Product, observed: Observed, dangling: str) -> None:
         settings = scenario.settings
+        fs = product.file_system(world.fs)
         self._observed = observed
         self._durability = settings.durability
         self.writer = product.open(
             observed.folder,
             settings=settings,
-            fs=world.fs,
+            fs=fs,
             clock=world.clock,
             ids=world.ids,
             dangling="answer" if dangling == "answer" else "trim",
@@ -95,7 +96,7 @@ class Process:
         observed.resumed(self.writer.loaded.messages)
         hooks = observed.hooks(self.writer, settings.durability)
         self.conversation = Conversation(self.writer.loaded.messages, hooks)
-        self.runtime = Runtime(fs=world.fs, session_folder=observed.folder, settings=settings)
+        self.runtime = Runtime(fs=fs, session_folder=observed.folder, settings=settings)
         self.runner = Runner(
             provider=world.provider,
             conversation=self.conversation,

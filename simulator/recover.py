@@ -52,7 +52,12 @@ class Recoverer:
             nonlocal untouched
             before = _session_bytes(fs, folder)
             writer = self._product.open(
-                folder, settings=self._settings, fs=fs, clock=self._clock, ids=self._ids, dangling="trim"
+                folder,
+                settings=self._settings,
+                fs=self._product.file_system(fs),
+                clock=self._clock,
+                ids=self._ids,
+                dangling="trim",
             )
             try:
                 untouched = _session_bytes(fs, folder) == before

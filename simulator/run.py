@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import Literal
 
@@ -20,7 +20,7 @@ from simulator.record import RunBroken, record
 from simulator.replies.errors import ReplyError
 from simulator.scenario import Crash, Scenario, ScenarioError
 from simulator.sweep import Failure, Sweep, SweepResult
-from simulator.values import Recording
+from simulator.values import OracleName, Recording
 
 Verdict = Literal["held", "broken", "not_run"]
 
@@ -43,9 +43,17 @@ class ScenarioResult(msgspec.Struct):
 
 
 def run_scenario(
-    scenario: Scenario, *, seed: int = 0, variant: str = "product", tears: Tears = "classes"
+    scenario: Scenario,
+    *,
+    seed: int = 0,
+    variant: str = "product",
+    tears: Tears = "classes",
+    until: Collection[OracleName] = (),
 ) -> ScenarioResult:
-    """Record, crash, recover, judge.  Raises nothing for what the product does; harness errors become ``not_run``."""
+    """Record, crash, recover, judge.  Raises nothing for what the product does; harness errors become ``not_run``.
+
+    ``until``: stop as soon as each of these oracles has broken, which is how planted bugs are looked for.
+    """
     try:
         recording = record(scenario, seed=seed, variant=variant)
     except RunBroken as error:
@@ -60,7 +68,7 @@ def run_scenario(
     gc.collect()
     gc.freeze()  # what is loaded by now stays; without this every collection walks the SDKs' classes again
     begin = time.perf_counter()
-    result = sweep.run(scenario.faults.crash or Crash(models=()))
+    result = sweep.run(scenario.faults.crash or Crash(models=()), until=until)
     seconds = time.perf_counter() - begin
     problem = _unexpected(scenario, recording)
     return ScenarioResult(

@@ -7,7 +7,7 @@ judged again for every pair (acknowledged, issued) that no earlier pair of the s
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import msgspec
 
@@ -79,8 +79,8 @@ class Sweep:
         self._digest = TreeDigest()
         self._applicable = {session.folder: applicable(recording, session) for session in recording.sessions}
 
-    def run(self, crash: Crash) -> SweepResult:
-        """Every crash of every model the scenario asks for."""
+    def run(self, crash: Crash, *, until: Collection[OracleName] = ()) -> SweepResult:
+        """Every crash of every model the scenario asks for; or, with ``until``, only up to where each of these oracles has broken."""
         wanted = self._scenario.expect.oracles
         if wanted != "all":
             self._applicable = {folder: names & set(wanted) for folder, names in self._applicable.items()}
@@ -89,6 +89,10 @@ class Sweep:
             for state in crash_states(self._recording, model, tears=self._tears, bounds=self.result.bounds):
                 if points is None or state.point in points:
                     self._state(state, crash)
+                    if until and all(
+                        name in self.result.oracles and self.result.oracles[name].broken for name in until
+                    ):
+                        return self.result
         self.result.trees = len(self._trees)
         for names in self._applicable.values():
             for name in names:

@@ -1,19 +1,31 @@
 """Planted bugs: deliberately broken variants of the product, and for each the oracles that must catch it.
 
-They prove the oracles: an oracle that no variant ever fires may be blind.  ``pseudosim run --planted NAME`` runs the scenarios on one.
+They prove the oracles: an oracle that no variant ever fires may be blind.  ``pseudosim run --planted NAME`` runs the scenarios on one,
+``pseudosim selftest`` runs all.
+
+Not here, because a second defence masks it: a writer that does not end a torn line.  The loader finds the whole record behind the glued bytes
+by its checksum, and nothing is lost.
 """
 
 from __future__ import annotations
 
 import msgspec
 
+from simulator.planted.disks import NoFolderSync, NoSpillSync, NoSync
 from simulator.planted.older_log import OlderLogProtocol
-from simulator.product import Product, RealProduct
+from simulator.planted.sessions import (
+    DropsAMiddleMessage,
+    InventsMessage,
+    KeepsOpenCalls,
+    RaisesOnTornLine,
+    WritesOnOpen,
+)
+from simulator.product import Product
 from simulator.values import OracleName
 
 
 class Planted(msgspec.Struct, frozen=True):
-    """One variant.  ``caught_by``: the oracles of which at least one must break."""
+    """One variant.  ``caught_by``: the oracles that must break, each of them."""
 
     name: str
     why: str
@@ -21,19 +33,27 @@ class Planted(msgspec.Struct, frozen=True):
     caught_by: tuple[OracleName, ...]
 
 
-PLANTED: dict[str, Planted] = {
-    variant.name: variant
-    for variant in (
-        Planted(
-            "older_log_protocol",
-            "a replace is a marker, then the new messages one by one, one sync each; the loader clears at the marker",
-            OlderLogProtocol(),
-            ("O3", "O5", "O6"),
-        ),
-    )
-}
+_VARIANTS = (
+    Planted(
+        "older_log_protocol",
+        "a replace is a marker, then the new messages one by one, one sync each; the loader clears at the marker",
+        OlderLogProtocol(),
+        ("O3", "O6"),
+    ),
+    Planted("no_sync", "an append returns before its bytes are durable", NoSync(), ("O3",)),
+    Planted("no_folder_sync", "the names of new files and folders are never made durable", NoFolderSync(), ("O3",)),
+    Planted(
+        "no_spill_sync", "the preview stands in the history before the spilled text is durable", NoSpillSync(), ("O7",)
+    ),
+    Planted("keeps_open_calls", "a call without its result is loaded", KeepsOpenCalls(), ("O2",)),
+    Planted("raises_on_torn_line", "one torn line makes the session unreadable", RaisesOnTornLine(), ("O1",)),
+    Planted("writes_on_open", "opening for append writes", WritesOnOpen(), ("O9",)),
+    Planted("invents_message", "a message loads that nobody wrote", InventsMessage(), ("O4",)),
+    Planted("drops_a_middle_message", "a good line beside a bad one is skipped", DropsAMiddleMessage(), ("O5",)),
+)
+PLANTED: dict[str, Planted] = {variant.name: variant for variant in _VARIANTS}
 
 
 def product_of(variant: str) -> Product:
     """The session code of a variant; ``product`` is the real one."""
-    return RealProduct() if variant == "product" else PLANTED[variant].product
+    return Product() if variant == "product" else PLANTED[variant].product

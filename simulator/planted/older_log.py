@@ -12,9 +12,9 @@ from collections.abc import Iterable
 
 from pseudoclaude.messages import Message
 from pseudoclaude.ports import Clock, FileSystem, Ids
-from pseudoclaude.session import LoadResult, SessionWriter, load
+from pseudoclaude.session import SessionWriter
 from pseudoclaude.settings import Dangling, Settings
-from simulator.product import Writer
+from simulator.product import Product, Writer
 
 
 class OlderLogWriter(SessionWriter):
@@ -34,13 +34,10 @@ class OlderLogWriter(SessionWriter):
                 self.append_message(message)
 
 
-class OlderLogProtocol:
+class OlderLogProtocol(Product):
     """``Product`` with the older writer."""
 
     def open(
         self, folder: str, *, settings: Settings, fs: FileSystem, clock: Clock, ids: Ids, dangling: Dangling
     ) -> Writer:
         return OlderLogWriter.open(folder, settings=settings, fs=fs, clock=clock, ids=ids, dangling=dangling)
-
-    def load(self, folder: str, *, fs: FileSystem, dangling: Dangling) -> LoadResult:
-        return load(folder, fs=fs, dangling=dangling)
