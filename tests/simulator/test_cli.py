@@ -16,8 +16,8 @@ SUITE = "scenarios/append_replace"
 
 FAST = """
 why: a small replace
-settings: {result_limit_bytes: 200, preview_bytes: 30}
-tools: {look: {text: "é ", repeat: 100}}
+settings: {result_limit_bytes: 800, preview_bytes: 60}
+tools: {look: {text: "é ", repeat: 400}}
 provider:
   script:
     - {text: "L", tool_calls: [{id: c1, name: look, arguments: {}}]}

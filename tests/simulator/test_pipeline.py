@@ -1,0 +1,98 @@
+"""The pipeline from record to token: planted bugs are caught, tokens rebuild the same disk, a crash within a crash is judged."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from simulator.crash import MODELS, build_disk, crash_states
+from simulator.hunt import hunt
+from simulator.planted import PLANTED, Planted, product_of
+from simulator.record import RunBroken, record
+from simulator.run import run_scenario
+from simulator.scenario import Crash, Scenario, find_scenarios, load_scenario
+from simulator.sweep import Sweep, TreeDigest
+from simulator.token import TokenError, decode_state, parse_token, token_of
+
+SUITE = Path(__file__).resolve().parents[2] / "scenarios" / "append_replace"
+SPILLED = load_scenario(SUITE / "spilled_result.yaml")
+
+
+def test_two_recordings_of_one_scenario_are_equal() -> None:
+    assert record(SPILLED) == record(SPILLED)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("planted", PLANTED.values(), ids=lambda planted: planted.name)
+def test_every_planted_bug_is_caught_by_the_oracles_that_must(planted: Planted) -> None:
+    root = SUITE.parent
+    suites = [load_scenario(path) for path in find_scenarios((str(SUITE),))]
+    del root
+    caught = hunt(planted, suites)
+    assert caught.complete, caught.words
+
+
+def test_tokens_rebuild_the_same_disk() -> None:
+    recording = record(SPILLED)
+    digest = TreeDigest()
+    tried = 0
+    for model in MODELS:
+        for state in islice(crash_states(recording, model), 0, None, 17):
+            token = parse_token(token_of(recording, state))
+            again = decode_state(record(SPILLED).ops, token.first)
+            assert again == state
+            assert digest.of(build_disk(recording, again)) == digest.of(build_disk(recording, state))
+            tried += 1
+    assert tried > 50
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "cs1:a/b", "cs1:a/b:12345678:s0:product:kill", "cs2:a/b:12345678:s0:product:kill:c1:k1"],
+)
+def test_what_is_no_token_says_so(text: str) -> None:
+    with pytest.raises(TokenError):
+        decode_state((), parse_token(text).first)
+
+
+def test_the_log_of_calls_names_the_product_s_lines_and_no_path_of_the_machine() -> None:
+    sites = {op.site for op in record(SPILLED).ops if op.kind in ("write", "fsync", "rename")}
+    assert sites
+    assert all(site.startswith(("pseudoclaude/session/", "pseudoclaude/compact/")) for site in sites)
+
+
+def test_a_crash_within_the_recovery_is_judged() -> None:
+    scenario = load_scenario(SUITE / "crash_resume_crash.yaml")
+    recording = record(scenario)
+    assert scenario.faults.crash is not None
+    result = Sweep(recording, product_of("product"), scenario).run(scenario.faults.crash)
+    assert result.failures == []
+    assert result.model_states["again"] > 1_000
+    assert result.oracles["O10"].held > 300
+
+
+def test_every_byte_of_a_small_run() -> None:
+    scenario = load_scenario(SUITE / "crash_resume_crash.yaml")
+    result = Sweep(record(scenario), product_of("product"), scenario, tears="every_byte").run(Crash(models=("kill",)))
+    assert result.failures == []
+    assert result.trees > 1_000
+
+
+def test_an_error_nobody_expected_breaks_the_run(tmp_path: Path) -> None:
+    def scenario(steps: str, script: str) -> Scenario:
+        path = tmp_path / "s" / "x.yaml"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"why: x\nprovider: {{script: [{script}]}}\nsteps: [{steps}]\nfaults: {{}}\n")
+        return load_scenario(path)
+
+    broken = scenario('{user: "go"}', "{fail: {status: 401}}")
+    with pytest.raises(RunBroken, match="AuthenticationFailed"):
+        record(broken)
+    assert run_scenario(broken).verdict == "broken"
+    expected = scenario('{user: "go", fails: AuthenticationFailed}', "{fail: {status: 401}}")
+    assert record(expected).facts["failed_steps"] == 1
+    never = scenario('{user: "go", fails: AuthenticationFailed}', "{text: hi}")
+    with pytest.raises(RunBroken, match="should fail"):
+        record(never)
