@@ -12,17 +12,42 @@ from __future__ import annotations
 import hashlib
 
 from pseudoclaude.compact import Runtime
+from pseudoclaude.compact.manager import PROGRESS
 from pseudoclaude.conversation import Conversation, Hooks
 from pseudoclaude.errors import NotDurable, PseudoClaudeError, SessionError
 from pseudoclaude.messages import History, Message
 from pseudoclaude.prompt import system_prompt
-from pseudoclaude.runner import Compacted, Runner
+from pseudoclaude.runner import Compacted, Event, Notice, Runner
 from simulator.disk import ProcessKilled
 from simulator.planted import product_of
 from simulator.product import Product, Writer
 from simulator.scenario import CompactStep, NewSessionStep, RestartStep, Scenario, ScenarioError, Step, UserStep
 from simulator.values import Recording, SessionRecord
 from simulator.world import World
+
+
+FACTS = (
+    "turns",
+    "restarts",
+    "failed_steps",
+    "offloaded",
+    "compactions",
+    "dropped",
+    "summary_requests",
+    "manual_summary_requests",
+    "summary_failures",
+    "breaker_open",
+    "notices",
+    "progress_notices",
+    "spill_failures",
+    "window_exceeded",
+)
+"""What every run counts, beside ``requests``, ``syncs`` and ``writes``.
+
+``summary_requests`` are the automatic ones.  ``summary_failures``: automatic summaries that were not accepted.  ``breaker_open`` is 1 when it is
+open at the end.  ``notices``: sentences the user was told, those of progress apart.
+"""
+_COUNTED_FAILURES = {"SpillFailed": "spill_failures", "ContextWindowExceeded": "window_exceeded"}
 
 
 class RunBroken(Exception):
@@ -127,7 +152,7 @@ class Recorder:
         self.world = world
         self.product = product_of(variant)
         self.sessions: list[Observed] = []
-        self.facts: dict[str, int] = {"turns": 0, "offloaded": 0, "compactions": 0, "failed_steps": 0, "restarts": 0}
+        self.facts: dict[str, int] = dict.fromkeys(FACTS, 0)
 
     def run(self) -> Recording:
         process = self._start("answer")
@@ -172,6 +197,8 @@ class Recorder:
             if step.fails != name:
                 raise RunBroken(f"step {index} raised {name}: {error}") from error
             self.facts["failed_steps"] += 1
+            if name in _COUNTED_FAILURES:
+                self.facts[_COUNTED_FAILURES[name]] += 1
         else:
             if step.fails:
                 raise RunBroken(f"step {index} should fail with {step.fails} and did not")
@@ -185,12 +212,28 @@ class Recorder:
             )
 
     def _act(self, process: Process, step: UserStep | CompactStep) -> None:
-        events = process.runner.turn(step.user) if isinstance(step, UserStep) else process.runner.compact(step.compact)
-        for event in events:
-            if isinstance(event, Compacted):
-                self.facts["offloaded"] += event.output.offloaded_count
-                self.facts["compactions"] += event.output.triggered_layer2
-        self.facts["turns"] += isinstance(step, UserStep)
+        asked = self.world.provider.summary_requests
+        manual = isinstance(step, CompactStep)
+        events = (
+            process.runner.compact(step.compact) if isinstance(step, CompactStep) else process.runner.turn(step.user)
+        )
+        try:
+            for event in events:
+                self._count_event(event, manual=manual)
+        finally:
+            requests = self.world.provider.summary_requests - asked
+            self.facts["manual_summary_requests" if manual else "summary_requests"] += requests
+            self.facts["breaker_open"] = int(process.runtime.breaker_open)
+        self.facts["turns"] += not manual
+
+    def _count_event(self, event: Event, *, manual: bool) -> None:
+        if isinstance(event, Compacted):
+            self.facts["offloaded"] += event.output.offloaded_count
+            self.facts["compactions"] += event.output.triggered_layer2
+            self.facts["dropped"] += event.output.dropped_count
+            self.facts["summary_failures"] += event.output.summary_error is not None and not manual
+        elif isinstance(event, Notice):
+            self.facts["progress_notices" if event.text == PROGRESS else "notices"] += 1
 
     def _restart(self, process: Process, step: RestartStep) -> Process:
         self.facts["restarts"] += 1

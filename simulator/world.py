@@ -11,11 +11,13 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any
 
-from pseudoclaude.messages import Message
+from pseudoclaude.compact.tokens import estimate, overhead
+from pseudoclaude.messages import History, Message
 from pseudoclaude.ports import Provider, Reply, Request, Tool, ToolOutput, ToolSpec
 from pseudoclaude.protocol import check
 from pseudoclaude.providers import to_wire
 from pseudoclaude.session.catalog import session_folder
+from pseudoclaude.settings import Settings
 from simulator.disk import FaultPlan, OpLog, SimFileSystem
 from simulator.replies.scripted import ScriptedProvider
 from simulator.scenario import Scenario, ScenarioError, ToolText
@@ -90,11 +92,18 @@ class SimTool:
 
 
 class CheckedProvider:
-    """Passes requests on, and checks each as the provider would: claim 2 is about every request a model ever sees."""
+    """Passes requests on, and checks each as the provider would: claim 2 is about every request a model ever sees.
 
-    def __init__(self, inner: Provider) -> None:
+    Besides, each must fit the window: the provider's own count for the longest history it has answered, plus an estimate of what came
+    after it, plus room for the reply.  This anchor is kept here, apart from the product's.
+    """
+
+    def __init__(self, inner: Provider, settings: Settings) -> None:
         self._inner = inner
+        self._settings = settings
+        self._counted: tuple[History, int] = ((), 0)
         self.requests = 0
+        self.summary_requests = 0
         self.violations: list[str] = []
 
     @property
@@ -107,10 +116,32 @@ class CheckedProvider:
 
     def complete(self, request: Request, on_text: Callable[[str], None] | None = None) -> Reply:
         self.requests += 1
+        self.summary_requests += request.purpose == "summary"
         self.violations += protocol_violations(
             self._inner.dialect, request.messages, tools=[spec.name for spec in request.tools]
         )
-        return self._inner.complete(request, on_text)
+        self._check_window(request)
+        reply = self._inner.complete(request, on_text)
+        if request.purpose == "turn" and reply.usage is not None and reply.usage.context_tokens:
+            self._counted = ((*request.messages, reply.message), reply.usage.context_tokens)
+        return reply
+
+    def _check_window(self, request: Request) -> None:
+        window, tokens = self._settings.context_window, self._tokens(request)
+        room = (
+            request.max_tokens if request.max_tokens <= window // 2 else 0
+        )  # more cannot be meant as room to keep free
+        if tokens + room > window:
+            self.violations.append(
+                f"request {self.requests} ({request.purpose}) is over the window: about {tokens:,} tokens and {room:,} for the reply, "
+                f"the window is {window:,}"
+            )
+
+    def _tokens(self, request: Request) -> int:
+        ratio, (history, counted) = self._settings.bytes_per_token, self._counted
+        if counted and request.messages[: len(history)] == history:
+            return counted + estimate(request.messages[len(history) :], ratio)
+        return estimate(request.messages, ratio) + overhead(request.system, request.tools, ratio)
 
 
 def protocol_violations(dialect: str, messages: tuple[Message, ...], *, tools: list[str] | None = None) -> list[str]:
@@ -133,7 +164,7 @@ class World:
         self.clock = SimClock()
         self.ids = SimIds(seed)
         self.outputs: dict[str, None] = {}
-        self.provider = CheckedProvider(provider or make_provider(scenario))
+        self.provider = CheckedProvider(provider or make_provider(scenario), scenario.settings)
         self.tools: Sequence[Tool] = (
             tools
             if tools is not None
