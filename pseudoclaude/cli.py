@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
 from typing import Annotated
 
 import typer
@@ -15,7 +14,7 @@ from rich.console import Console
 
 from pseudoclaude.commands import memory as memory_command
 from pseudoclaude.commands.agent import Agent, Callbacks, Machine, Place, open_agent, open_memory
-from pseudoclaude.commands.chat import Chat
+from pseudoclaude.commands.chat import Chat, session_lines
 from pseudoclaude.commands.interrupts import Interrupts
 from pseudoclaude.commands.providers import DEFAULT_PROVIDER, open_provider
 from pseudoclaude.commands.run import run_task
@@ -63,7 +62,7 @@ def chat(
     with Interrupts() as interrupts:
         callbacks = Callbacks(screen.allow, screen.text, screen.progress, screen.retry, interrupts.held)
         agent = _agent(provider, model, base_url, resume, callbacks)
-        raise typer.Exit(Chat(agent, screen, input, _sessions).run())
+        raise typer.Exit(Chat(agent, screen, input, lambda: session_lines(RealFileSystem(), _place())).run())
 
 
 @app.command()
@@ -134,10 +133,6 @@ def _place() -> Place:
     """``PSEUDOCLAUDE_HOME`` (default ``~/.pseudoclaude``), and the folder we were started in."""
     home = os.environ.get("PSEUDOCLAUDE_HOME") or os.path.join(os.path.expanduser("~"), ".pseudoclaude")
     return Place(os.path.abspath(home), os.getcwd())
-
-
-def _sessions() -> Iterator[str]:
-    yield "(not built yet)"
 
 
 def main() -> None:

@@ -148,9 +148,9 @@ class Runner:
             tools=self._specs,
             system=self._system,
         )
-        yield Compacted(output)
         if output.error is not None:
             raise output.error
+        yield Compacted(output)
 
     # --- the loop ----------------------------------------------------------------------------------------------
 

@@ -5,17 +5,23 @@ Ctrl-C stops what runs and leaves a saved, valid history; at the prompt it asks 
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 
-from pseudoclaude.commands.agent import Agent
+from pseudoclaude.commands.agent import Agent, Place
 from pseudoclaude.commands.interrupts import Terminated
 from pseudoclaude.commands.run import tell_reports, tell_resumed
 from pseudoclaude.commands.screen import Screen
 from pseudoclaude.errors import PseudoClaudeError
+from pseudoclaude.ports import FileSystem
 from pseudoclaude.runner import Event
+from pseudoclaude.session import load
+from pseudoclaude.session.catalog import session_folder
+from pseudoclaude.text import cut_graphemes
 
 PROMPT = "> "
+TITLE_BYTES_MAX = 60
 MORE = "… "
 HELP = """\
 /compact [instructions]   summarize the old part of the conversation now
@@ -24,6 +30,16 @@ HELP = """\
 /help                     this list
 /quit                     leave (also Ctrl-D, or Ctrl-C twice)
 Anything else goes to the model. A line that ends in \\ goes on in the next one."""
+
+
+def session_lines(fs: FileSystem, place: Place) -> Iterator[str]:
+    """The sessions of a project, oldest first, each with its size and how it begins."""
+    folder = posixpath.dirname(session_folder(place.home, place.project, "any"))
+    for name in sorted(fs.listdir(folder)):
+        loaded = load(posixpath.join(folder, name), fs=fs)
+        said = next((message.content for message in loaded.messages if message.role == "user"), "")
+        first = cut_graphemes(said.strip().split("\n")[0], TITLE_BYTES_MAX)
+        yield f"{name}  {len(loaded.messages):,} messages  {first}"
 
 
 class Chat:
@@ -37,6 +53,7 @@ class Chat:
         self._read = read
         self._sessions = sessions
         self._leaving = False
+        self._warned = False
 
     def run(self) -> int:
         """Talk until the user leaves.  Returns 0, or 1 when something could not be saved, or 143 when terminated."""
@@ -57,17 +74,16 @@ class Chat:
         except KeyboardInterrupt:
             self._screen.line("The rest is finished at the next start.", "dim")
         tell_reports(self._agent, self._screen)
-        self._screen.line(f"Go on with: pseudoclaude chat --resume {self._agent.session_id}", "dim")
+        if len(self._agent.runner.conversation):
+            self._screen.line(f"Go on with: pseudoclaude chat --resume {self._agent.session_id}", "dim")
         return status
 
     def _talk(self) -> None:
-        interrupted = False
         while not self._leaving:
             try:
                 line = self._line()
-                interrupted = False
-                if line.strip():
-                    self._do(line)
+                self._warned = False
+                self._do(line)
             except EOFError:
                 return
             except UnicodeDecodeError:
@@ -77,10 +93,16 @@ class Chat:
             except Terminated:
                 raise
             except KeyboardInterrupt:
-                if interrupted:
-                    return
-                interrupted = True
-                self._screen.line("Stopped. Press Ctrl-C again to leave.", "yellow")
+                self._interrupted()
+
+    def _interrupted(self) -> None:
+        """Ctrl-C: the first one stops, the one after it leaves."""
+        self._leaving = self._warned
+        self._warned = True
+        if not self._leaving:
+            self._screen.line("\nStopped. Press Ctrl-C again to leave.", "yellow")
+        else:
+            self._screen.line("")
 
     def _line(self) -> str:
         line = self._read(PROMPT)
@@ -91,6 +113,8 @@ class Chat:
     def _do(self, line: str) -> None:
         word, _, rest = line.strip().partition(" ")
         match word:
+            case "":
+                return
             case "/quit" | "/exit":
                 self._leaving = True
             case "/help":

@@ -135,6 +135,11 @@ def _short_arguments(call: ToolCall) -> str:
 
 
 def _short_result(result: ToolResult) -> str:
-    lines = result.content.strip().split("\n")
-    first = cut_graphemes(lines[0], RESULT_BYTES_MAX) + ("…" if len(lines[0]) > RESULT_BYTES_MAX else "")
-    return first + (f"  (+{len(lines) - 1:,} lines)" if len(lines) > 1 else "")
+    """The first line, and the last one too, where a command says how it ended."""
+    first, *more = (_short_line(line) for line in result.content.strip().split("\n"))
+    return f"{first}  (+{len(more):,} lines)  {more[-1]}" if more else first
+
+
+def _short_line(line: str) -> str:
+    cut = cut_graphemes(line, RESULT_BYTES_MAX)
+    return cut + ("…" if len(cut) < len(line) else "")
