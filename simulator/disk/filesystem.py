@@ -16,6 +16,7 @@ import msgspec
 
 from pseudoclaude.ports import OpenMode, Stat
 from simulator.disk.faults import EXCEPTIONS, CallKind, DiskFault, FaultPlan, os_error
+from simulator.disk.files import File, Handle
 from simulator.disk.names import Names, check_encodable
 from simulator.disk.oplog import OpLog, call_site
 from simulator.values import ROOT, Disk, Op
@@ -25,29 +26,6 @@ class ProcessKilled(BaseException):
     """The simulated process is dead: nothing it still tries takes effect.  Not an ``Exception``, since no program can catch its own death."""
 
 
-class _File:
-    __slots__ = ("data", "doomed", "late_error", "locked_by", "synced")
-
-    def __init__(self, data: bytes = b"") -> None:
-        self.data = bytearray(data)
-        self.synced = bytes(data)
-        self.locked_by: int | None = None
-        self.late_error = False
-        self.doomed = False
-
-
-class _Handle:
-    __slots__ = ("file", "inode", "mode", "path", "position")
-
-    def __init__(self, inode: int, file: _File, mode: OpenMode, path: str) -> None:
-        self.inode = inode
-        self.file = file
-        self.mode = mode
-        self.path = path
-        self.position = 0
-        """Where the next write goes in ``lock`` mode; the other writing modes append."""
-
-
 class SimFileSystem:
     """A file system in memory.  ``log`` None records nothing, which is what makes thousands of recoveries a second possible."""
 
@@ -55,13 +33,13 @@ class SimFileSystem:
         disk = disk if disk is not None else Disk.empty()
         self.log = log
         self.faults = faults
-        self._files = {inode: _File(data) for inode, data in disk.files.items()}
+        self._files = {inode: File(data) for inode, data in disk.files.items()}
         self._names = Names({inode: dict(names) for inode, names in disk.folders.items()})
         self._folders = self._names.folders
-        self._folder_locks: dict[int, _File] = {}
+        self._folder_locks: dict[int, File] = {}
         """Stand-ins for the folders that were opened; they hold only a lock."""
         self._next_inode = max([*self._files, *self._folders, ROOT]) + 1
-        self._handles: dict[int, _Handle] = {}
+        self._handles: dict[int, Handle] = {}
         self._next_fd = 3
         self._dead = False
 
@@ -75,7 +53,8 @@ class SimFileSystem:
         inode = self._new_inode()
         self._folders[inode] = {}
         self._names.add(parent, name, inode)
-        self._record(Op("mkdir", inode=inode, parent=parent, name=name), after)
+        self._record(Op("mkdir", inode=inode, parent=parent, name=name))
+        _finish(after)
 
     def open(self, path: str, mode: OpenMode) -> int:
         after = self._enter("open", path)
@@ -88,9 +67,9 @@ class SimFileSystem:
             if not makes:
                 raise os_error("ENOENT", path)
             inode = self._new_inode()
-            self._files[inode] = _File()
+            self._files[inode] = File()
             self._names.add(parent, name, inode)
-            self._record(Op("create", inode=inode, parent=parent, name=name), after)
+            self._record(Op("create", inode=inode, parent=parent, name=name))
         elif mode == "create":
             raise os_error("EEXIST", path)
         elif inode in self._folders:
@@ -100,8 +79,9 @@ class SimFileSystem:
             raise os_error("ENOTDIR", path)
         fd = self._next_fd
         self._next_fd += 1
-        file = self._files.get(inode) or self._folder_locks.setdefault(inode, _File())
-        self._handles[fd] = _Handle(inode, file, mode, path)
+        file = self._files.get(inode) or self._folder_locks.setdefault(inode, File())
+        self._handles[fd] = Handle(inode, file, mode, path)
+        _finish(after)
         return fd
 
     def write(self, fd: int, data: bytes) -> int:
@@ -118,12 +98,10 @@ class SimFileSystem:
                 file.data.extend(bytes(offset - len(file.data)))
             file.data[offset:end] = accepted
             error = fault.error if fault is not None else ""
-            self._record(
-                Op("write", inode=handle.inode, offset=offset, data=bytes(accepted), error=error),
-                fault if fault is not None and fault.exception else None,
-            )
+            self._record(Op("write", inode=handle.inode, offset=offset, data=bytes(accepted), error=error))
         if fault is not None and fault.error:
             raise os_error(fault.error, handle.path)
+        _finish(fault)
         return len(accepted)
 
     def pread(self, fd: int, count: int, offset: int) -> bytes:
@@ -137,6 +115,7 @@ class SimFileSystem:
         fault = self._enter("pread", handle.path)
         if fault is not None and fault.partial:
             count = min(count, fault.partial)
+        _finish(fault)
         return bytes(handle.file.data[offset : offset + count])
 
     def truncate(self, fd: int, size: int) -> None:
@@ -146,12 +125,9 @@ class SimFileSystem:
         if handle.mode == "read":
             raise os_error("EINVAL", handle.path)
         after = self._enter("truncate", handle.path)
-        data = handle.file.data
-        if size < len(data):
-            del data[size:]
-        else:
-            data.extend(bytes(size - len(data)))
-        self._record(Op("truncate", inode=handle.inode, size=size), after)
+        handle.file.resize(size)
+        self._record(Op("truncate", inode=handle.inode, size=size))
+        _finish(after)
 
     def fstat(self, fd: int) -> Stat:
         handle = self._handle(fd)
@@ -162,17 +138,22 @@ class SimFileSystem:
     def fsync(self, fd: int) -> None:
         handle = self._handle(fd)
         if handle.inode in self._folders:
-            self._record(Op("fsync_dir", inode=handle.inode), self._enter("fsync_dir", handle.path))
+            after = self._enter("fsync_dir", handle.path)
+            self._record(Op("fsync_dir", inode=handle.inode))
+            _finish(after)
             return
         file = handle.file
         fault = self._enter("fsync", handle.path)
         if file.late_error:
             file.late_error = False
-            self._record(Op("fsync", inode=handle.inode, error="EIO"), None)
+            file.lose()
+            self._record(Op("fsync", inode=handle.inode, error="EIO"))
             raise os_error("EIO", handle.path)
         if fault is None or fault.exception:
-            file.synced = bytes(file.data) if self.faults is not None else file.synced
-            self._record(Op("fsync", inode=handle.inode), fault)
+            if self.faults is not None:
+                file.sync()
+            self._record(Op("fsync", inode=handle.inode))
+            _finish(fault)
             return
         self._failing_sync(handle, fault)
 
@@ -180,34 +161,37 @@ class SimFileSystem:
         self.fsync(fd)
 
     def close(self, fd: int) -> None:
-        if self._dead:
-            raise ProcessKilled
         handle = self._handle(fd)
-        fault = self.faults.hit("close", handle.path) if self.faults is not None else None
+        fault = self._enter("close", handle.path)
         del self._handles[fd]
         if handle.file.locked_by == fd:
             handle.file.locked_by = None
-        self._record(Op("close", inode=handle.inode), None)
+        self._record(Op("close", inode=handle.inode))
         if fault is not None and fault.error:
             raise os_error(fault.error, handle.path)
+        _finish(fault)
 
     def lock(self, fd: int) -> bool:
         handle = self._handle(fd)
-        self._enter("lock", handle.path)
-        if handle.file.locked_by not in (None, fd):
-            return False
-        handle.file.locked_by = fd
-        return True
+        after = self._enter("lock", handle.path)
+        free = handle.file.locked_by in (None, fd)
+        if free:
+            handle.file.locked_by = fd
+        _finish(after)
+        return free
 
     def stat(self, path: str) -> Stat:
-        self._enter("stat", path)
+        after = self._enter("stat", path)
         inode = self._names.find(path)
+        _finish(after)
         file = self._files.get(inode)
         return Stat("dir", 0, inode) if file is None else Stat("file", len(file.data), inode)
 
     def listdir(self, path: str) -> list[str]:
-        self._enter("listdir", path)
-        return list(self._names.folder(path))
+        after = self._enter("listdir", path)
+        names = list(self._names.folder(path))
+        _finish(after)
+        return names
 
     def rename(self, source: str, target: str) -> None:
         after = self._enter("rename", source)
@@ -219,21 +203,12 @@ class SimFileSystem:
             raise os_error("ENOENT", source)
         existing = self._names.entry(to_parent, to_name, target)
         self._names.check_rename(inode, existing, source, target)
-        if existing == inode:
-            return
-        self._names.remove(from_parent, from_name)
-        self._names.add(to_parent, to_name, inode)
-        self._record(
-            Op(
-                "rename",
-                inode=inode,
-                parent=from_parent,
-                name=from_name,
-                target_parent=to_parent,
-                target_name=to_name,
-            ),
-            after,
-        )
+        if existing != inode:
+            self._names.remove(from_parent, from_name)
+            self._names.add(to_parent, to_name, inode)
+            op = Op("rename", inode=inode, parent=from_parent, name=from_name)
+            self._record(msgspec.structs.replace(op, target_parent=to_parent, target_name=to_name))
+        _finish(after)
 
     def unlink(self, path: str) -> None:
         after = self._enter("unlink", path)
@@ -246,7 +221,8 @@ class SimFileSystem:
         if path.endswith("/"):
             raise os_error("ENOTDIR", path)
         self._names.remove(parent, name)
-        self._record(Op("unlink", inode=inode, parent=parent, name=name), after)
+        self._record(Op("unlink", inode=inode, parent=parent, name=name))
+        _finish(after)
 
     def rmdir(self, path: str) -> None:
         after = self._enter("rmdir", path)
@@ -259,14 +235,16 @@ class SimFileSystem:
         if self._folders[inode]:
             raise os_error("ENOTEMPTY", path)
         self._names.remove(parent, name)
-        self._record(Op("rmdir", inode=inode, parent=parent, name=name), after)
+        self._record(Op("rmdir", inode=inode, parent=parent, name=name))
+        _finish(after)
 
     def fsync_dir(self, path: str) -> None:
         after = self._enter("fsync_dir", path)
         inode = self._names.find(path)
         if inode not in self._folders:
             raise os_error("ENOTDIR", path)
-        self._record(Op("fsync_dir", inode=inode), after)
+        self._record(Op("fsync_dir", inode=inode))
+        _finish(after)
 
     # --- for the harness ---------------------------------------------------------------------------------------
 
@@ -297,9 +275,9 @@ class SimFileSystem:
     def evict(self) -> None:
         """The page cache drops what never became durable (after a failed sync), without a reboot."""
         for file in self._files.values():
-            if file.doomed:
+            if file.lost:
                 file.data[:] = file.synced
-                file.doomed = False
+                file.lost = []
 
     def peek(self, path: str) -> bytes | None:
         """The bytes of a file, or None; no call of the product, so neither logged nor failed."""
@@ -345,34 +323,33 @@ class SimFileSystem:
             if fault.when == "before":
                 raise EXCEPTIONS[fault.exception]
             return fault
-        if call in ("write", "fsync") or (call == "pread" and fault.partial):
+        if call in ("write", "fsync", "close") or (call == "pread" and fault.partial):
             return fault
         if fault.error:
             raise os_error(fault.error, path)
         return None
 
-    def _record(self, op: Op, after: DiskFault | None) -> None:
+    def _record(self, op: Op) -> None:
         if self.log is not None:
             self.log.add(msgspec.structs.replace(op, site=call_site()))
-        if after is not None and after.exception and after.when == "after":
-            raise EXCEPTIONS[after.exception]
 
-    def _failing_sync(self, handle: _Handle, fault: DiskFault) -> None:
+    def _failing_sync(self, handle: Handle, fault: DiskFault) -> None:
         file = handle.file
         if fault.dialect == "ext4-journal":
             file.late_error = True
-            file.doomed = True
-            self._record(Op("fsync", inode=handle.inode, error="LATE"), None)
+            file.lose()
+            self._record(Op("fsync", inode=handle.inode, error="LATE"))
             return
         if fault.dialect == "false-failure":
-            self._record(Op("fsync", inode=handle.inode), None)
+            file.sync()
+            self._record(Op("fsync", inode=handle.inode))
         else:
-            self._record(Op("fsync", inode=handle.inode, error=fault.error or "EIO"), None)
+            self._record(Op("fsync", inode=handle.inode, error=fault.error or "EIO"))
         if fault.dialect == "ext4":
-            file.doomed = True
+            file.lose()
         if fault.dialect == "btrfs":
             file.data[:] = file.synced
-            self._record(Op("truncate", inode=handle.inode, size=len(file.synced)), None)
+            self._record(Op("truncate", inode=handle.inode, size=len(file.synced)))
         raise os_error(fault.error or "EIO", handle.path)
 
     def _new_inode(self) -> int:
@@ -380,8 +357,16 @@ class SimFileSystem:
         self._next_inode += 1
         return inode
 
-    def _handle(self, fd: int) -> _Handle:
+    def _handle(self, fd: int) -> Handle:
+        if self._dead:
+            raise ProcessKilled
         handle = self._handles.get(fd)
         if handle is None:
             raise os_error("EBADF", str(fd))
         return handle
+
+
+def _finish(after: DiskFault | None) -> None:
+    """The call took effect; raise the exception that was to come after it, if one was."""
+    if after is not None and after.exception:
+        raise EXCEPTIONS[after.exception]
