@@ -53,7 +53,10 @@ def timeline(ops: tuple[Op, ...], state: CrashState) -> Iterator[str]:
     """One line an operation up to the crash, with its fate."""
     open_choices = set(choices_at(ops, state.model, state.point))
     kept = set(state.kept)
+    names: dict[int, str] = {}
     for index, op in enumerate(ops[: state.point + 1]):
+        if op.name:
+            names[op.inode] = op.target_name or op.name
         if index == state.point and op.kind not in MUTATIONS:
             break
         fate = " "
@@ -62,17 +65,17 @@ def timeline(ops: tuple[Op, ...], state: CrashState) -> Iterator[str]:
             if state.tear is not None and state.tear.op == index:
                 fate = "T"
         mark = ">" if index == state.point else " "
-        yield f"{mark}{index:4} {fate} {_describe(op)}"
+        yield f"{mark}{index:4} {fate} {_describe(op, names.get(op.inode, f'inode {op.inode}'))}"
 
 
-def _describe(op: Op) -> str:
+def _describe(op: Op, name: str) -> str:
     if op.mark is not None:
         return f"{op.kind} change {op.mark.step}"
     what = {
-        "write": f"inode {op.inode} [{op.offset}, {op.offset + len(op.data)})",
-        "truncate": f"inode {op.inode} to {op.size}",
+        "write": f"{name} [{op.offset}, {op.offset + len(op.data)})",
+        "truncate": f"{name} to {op.size}",
         "rename": f"{op.name} -> {op.target_name}",
-    }.get(op.kind, op.name or f"inode {op.inode}")
+    }.get(op.kind, op.name or name)
     error = f" failed: {op.error}" if op.error else ""
     return f"{op.kind} {what}{error}  {op.site}"
 
@@ -118,7 +121,7 @@ def _session(
         yield f"    {message.role:9} {text[:TEXT_SHOWN]!r}{calls}", False
     case = Evidence(recording, session, recovered, acked, issued)
     names = applicable(recording, session)
-    for name in ORACLES:
+    for name in sorted(ORACLES, key=lambda oracle: (oracle[0], int(oracle[1:]))):
         verdict = judge(name, case) if name in names else None
         if verdict is not None:
             yield (
