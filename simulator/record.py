@@ -25,7 +25,6 @@ from simulator.scenario import CompactStep, NewSessionStep, RestartStep, Scenari
 from simulator.values import Recording, SessionRecord
 from simulator.world import World
 
-
 FACTS = (
     "turns",
     "restarts",
@@ -42,7 +41,7 @@ FACTS = (
     "spill_failures",
     "window_exceeded",
 )
-"""What every run counts, beside ``requests``, ``syncs`` and ``writes``.
+"""What every run counts while it goes; the rest is ``_facts_at_the_end``.
 
 ``summary_requests`` are the automatic ones.  ``summary_failures``: automatic summaries that were not accepted.  ``breaker_open`` is 1 when it is
 open at the end.  ``notices``: sentences the user was told, those of progress apart.
@@ -123,7 +122,7 @@ class Process:
         self.conversation = Conversation(self.writer.loaded.messages, hooks)
         self.runtime = Runtime(fs=fs, session_folder=observed.folder, settings=settings)
         self.runner = Runner(
-            provider=world.provider,
+            provider=world.retrying,
             conversation=self.conversation,
             runtime=self.runtime,
             tools=world.tools,
@@ -171,8 +170,7 @@ class Recorder:
             dialect=self.scenario.settings.dialect,
             durability=self.scenario.settings.durability,
             originals={hashlib.sha256(text.encode()).hexdigest(): text for text in world.outputs},
-            facts=self.facts
-            | {"requests": world.provider.requests, "syncs": _count(world, "fsync"), "writes": _count(world, "write")},
+            facts=self.facts | _facts_at_the_end(world, self.sessions),
             violations=tuple(world.provider.violations),
         )
 
@@ -254,6 +252,19 @@ class Recorder:
 def record(scenario: Scenario, *, seed: int = 0, variant: str = "product", world: World | None = None) -> Recording:
     """Run ``scenario`` once.  Raises ``RunBroken``, ``ScenarioError`` and what a broken harness raises."""
     return Recorder(scenario, seed, variant, world or World(scenario, seed)).run()
+
+
+def _facts_at_the_end(world: World, sessions: list[Observed]) -> dict[str, int]:
+    """``interrupted``: replies that were cut off and are in the history; ``waited_seconds``: before retries, rounded down."""
+    last = [message for observed in sessions for message in observed.histories[-1]]
+    return {
+        "requests": world.provider.requests,
+        "retries": len(world.waits),
+        "waited_seconds": int(sum(world.waits)),
+        "interrupted": sum(message.stop == "interrupted" for message in last),
+        "syncs": _count(world, "fsync"),
+        "writes": _count(world, "write"),
+    }
 
 
 def _count(world: World, kind: str) -> int:

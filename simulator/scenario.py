@@ -26,13 +26,14 @@ class ScenarioError(Exception):
 
 
 class ToolText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A tool that always gives back ``text``, ``repeat`` times.
+    """A tool that always gives back ``text``, ``repeat`` times; or the bytes that ``hex`` spells, which need not be UTF-8.
 
     ``raises``: it fails with that message instead.  ``kills``: the process is killed while it runs; the next step must be a ``restart``
     with ``kill: true``.
     """
 
     text: str = ""
+    hex: str = ""
     repeat: int = 1
     is_error: bool = False
     raises: str = ""
@@ -41,6 +42,17 @@ class ToolText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         if self.repeat < 0:
             raise ValueError(f"repeat is {self.repeat}; it cannot be negative")
+        if self.text and self.hex:
+            raise ValueError("a tool gives back text or hex, not both")
+        try:
+            bytes.fromhex(self.hex)
+        except ValueError:
+            raise ValueError(f"hex is {self.hex!r}; it is pairs of hexadecimal digits") from None
+
+    @property
+    def output(self) -> str | bytes:
+        """What the tool gives back."""
+        return bytes.fromhex(self.hex) * self.repeat if self.hex else self.text * self.repeat
 
 
 class UserStep(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

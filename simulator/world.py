@@ -12,10 +12,12 @@ from pkgutil import resolve_name
 from typing import Any
 
 from pseudoclaude.compact.tokens import estimate, overhead
+from pseudoclaude.errors import ProviderError
 from pseudoclaude.messages import History, Message
 from pseudoclaude.ports import Provider, Reply, Request, Tool, ToolOutput, ToolSpec
 from pseudoclaude.protocol import check
 from pseudoclaude.providers import to_wire
+from pseudoclaude.providers.retry import Retrying
 from pseudoclaude.session.catalog import session_folder
 from pseudoclaude.settings import Settings
 from simulator.disk import FaultPlan, OpLog, SimFileSystem
@@ -86,8 +88,8 @@ class SimTool:
             self._fs.die()
         if self._text.raises:
             raise ValueError(self._text.raises)
-        content = self._text.text * self._text.repeat
-        self._outputs[content] = None
+        content = self._text.output
+        self._outputs[content if isinstance(content, str) else content.decode("utf-8", "replace")] = None
         return ToolOutput(content, self._text.is_error)
 
 
@@ -152,7 +154,11 @@ def protocol_violations(dialect: str, messages: tuple[Message, ...], *, tools: l
 
 
 class World:
-    """Everything one run needs, made new for it."""
+    """Everything one run needs, made new for it.
+
+    ``provider`` sees every request; ``retrying`` is what the product is given: the same behind the product's own retry policy, on this clock.
+    ``waits``: the seconds before each retry.
+    """
 
     def __init__(
         self, scenario: Scenario, seed: int, *, provider: Provider | None = None, tools: Sequence[Tool] | None = None
@@ -165,11 +171,16 @@ class World:
         self.ids = SimIds(seed)
         self.outputs: dict[str, None] = {}
         self.provider = CheckedProvider(provider or make_provider(scenario), scenario.settings)
+        self.waits: list[float] = []
+        self.retrying = Retrying(self.provider, scenario.settings, self.clock, self.ids, on_retry=self._waits)
         self.tools: Sequence[Tool] = (
             tools
             if tools is not None
             else [SimTool(name, spec, self.outputs, self.fs) for name, spec in sorted(scenario.tools.items())]
         )
+
+    def _waits(self, _failure: ProviderError, seconds: float) -> None:
+        self.waits.append(seconds)
 
     def session_folder(self) -> str:
         return session_folder(HOME, PROJECT, self.ids.session_id(self.clock.now()))
@@ -184,7 +195,9 @@ def make_provider(scenario: Scenario) -> Provider:
     if not path.is_file():
         raise ScenarioError(f"{scenario.id}: there is no cassette {spec.cassette} - at `$.provider.cassette`")
     cassette_provider: Callable[..., Provider] = resolve_name(CASSETTE_PROVIDER)
-    return cassette_provider(path, dialect=scenario.settings.dialect, model=spec.model or None, match=spec.match)
+    return cassette_provider(
+        path, dialect=scenario.settings.dialect, model=spec.model or None, match=spec.match, fault=spec.fault
+    )
 
 
 def _home_disk() -> Disk:

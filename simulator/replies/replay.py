@@ -12,7 +12,8 @@ from pseudoclaude.ports import Reply, Request
 from pseudoclaude.providers.by_name import ADAPTERS, make_adapter
 from simulator.replies.cassettes import Cassette, Recorded, load_cassette
 from simulator.replies.errors import CassetteUnreadable
-from simulator.replies.transport import Match, ReplayTransport, StreamCut
+from simulator.replies.script import StreamFault
+from simulator.replies.transport import Match, ReplayTransport
 
 REPLAY_KEY = "replay-needs-no-key"
 
@@ -27,7 +28,7 @@ class CassetteProvider:
         dialect: str | None = None,
         model: str | None = None,
         match: Match = "strict",
-        fault: StreamCut | None = None,
+        fault: StreamFault | None = None,
         options: Mapping[str, Any] | None = None,
     ) -> None:
         first = cassette.interactions[0]
@@ -41,7 +42,7 @@ class CassetteProvider:
             )
         self.dialect: str = chosen
         self.model = model or str(first.body.get("model", ""))
-        self._transport = ReplayTransport(cassette, match=match, cut=fault)
+        self._transport = ReplayTransport(cassette, match=match, fault=fault)
         self._adapter = make_adapter(
             chosen,
             self.model,
@@ -71,7 +72,7 @@ def cassette_provider(
     dialect: str | None = None,
     model: str | None = None,
     match: Match = "strict",
-    fault: StreamCut | None = None,
+    fault: StreamFault | None = None,
 ) -> CassetteProvider:
     """The provider for one file.  Raises ``CassetteUnreadable``; its requests may raise ``CassetteMiss``."""
     return CassetteProvider(load_cassette(path), dialect=dialect, model=model, match=match, fault=fault)

@@ -62,6 +62,22 @@ class Fail(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return REPLY_KINDS.get(self.kind or "")
 
 
+class StreamFault(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What befalls the response number ``request`` (0 is the first) of a cassette, after so many of its events.
+
+    ``reset`` breaks the connection, ``end`` closes it cleanly where the next event would have come.  ``repeat`` delivers the last of
+    those events twice, ``swap`` the two after them in the wrong order.  A response that is no stream can only break, before its first byte.
+    """
+
+    after_events: int
+    request: int = 0
+    how: Literal["reset", "end", "repeat", "swap"] = "reset"
+
+    def __post_init__(self) -> None:
+        if self.after_events < 0 or self.request < 0:
+            raise ValueError("after_events and request cannot be negative")
+
+
 class ScriptUsage(Usage, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """``messages.Usage`` as a scenario writes it: a misspelt member is an error."""
 
@@ -103,7 +119,7 @@ class ScriptEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class ProviderSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Replies in order: ``script`` for turns, ``summary`` and ``memory`` for those requests; or a ``cassette`` file.
 
-    ``match`` is how a cassette's requests are compared, ``model`` the name the provider goes by.
+    ``match`` is how a cassette's requests are compared, ``fault`` what goes wrong in one of its streams, ``model`` the name the provider goes by.
     """
 
     script: tuple[ScriptEntry, ...] = ()
@@ -111,11 +127,14 @@ class ProviderSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     memory: tuple[ScriptEntry, ...] = ()
     cassette: str | None = None
     match: Literal["strict", "projection"] = "strict"
+    fault: StreamFault | None = None
     model: str = ""
 
     def __post_init__(self) -> None:
         if self.cassette is not None and self.script:
             raise ValueError("a provider has a script or a cassette, not both")
+        if self.fault is not None and self.cassette is None:
+            raise ValueError("fault is for a cassette; a script says what fails in its entries")
 
     def queue(self, purpose: Purpose) -> tuple[ScriptEntry, ...]:
         return {"turn": self.script, "summary": self.summary, "memory": self.memory}[purpose]

@@ -15,7 +15,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 import httpx2
-import msgspec
 
 from pseudoclaude.errors import InvalidMessage
 from pseudoclaude.providers.wire import to_wire
@@ -23,29 +22,18 @@ from simulator.replies.cassettes import Cassette, Recorded
 from simulator.replies.differences import all_differences, first_difference, likeness
 from simulator.replies.errors import CassetteMiss
 from simulator.replies.projection import Fingerprint, fingerprint, read_history
+from simulator.replies.script import StreamFault
 
 Match = Literal["strict", "projection"]
-
-
-class StreamCut(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Cut the response number ``request`` (0 is the first) after so many events.
-
-    ``reset`` breaks the connection, ``end`` closes it cleanly where the next event would have come.  A response that is no
-    stream breaks before its first byte.
-    """
-
-    after_events: int
-    request: int = 0
-    how: Literal["reset", "end"] = "reset"
 
 
 class ReplayTransport(httpx2.BaseTransport):
     """Answers requests from ``cassette``.  Raises ``CassetteMiss`` for one that nothing recorded answers."""
 
-    def __init__(self, cassette: Cassette, *, match: Match = "strict", cut: StreamCut | None = None) -> None:
+    def __init__(self, cassette: Cassette, *, match: Match = "strict", fault: StreamFault | None = None) -> None:
         self._cassette = cassette
         self._match: Match = match
-        self._cut = cut
+        self._fault = fault
         self._unused = list(range(len(cassette.interactions)))
         self._answered = 0
         self.differences: list[str] = []
@@ -68,9 +56,9 @@ class ReplayTransport(httpx2.BaseTransport):
                 f"request {self._answered}: {line}"
                 for line in all_differences(_parameters(recorded.body), _parameters(sent.body))
             ]
-        cut = self._cut if self._cut is not None and self._cut.request == self._answered else None
+        fault = self._fault if self._fault is not None and self._fault.request == self._answered else None
         self._answered += 1
-        return _response(recorded, request, cut)
+        return _response(recorded, request, fault)
 
     def _answers(self, position: int, sent: Sent) -> bool:
         recorded = self._cassette.interactions[position]
@@ -155,7 +143,7 @@ def _listed(value: Any) -> Any:
 # --- responses -------------------------------------------------------------------------------------------------
 
 
-def _response(recorded: Recorded, request: httpx2.Request, cut: StreamCut | None) -> httpx2.Response:
+def _response(recorded: Recorded, request: httpx2.Request, fault: StreamFault | None) -> httpx2.Response:
     headers = list(recorded.headers)
     if recorded.streams:
         headers = [pair for pair in headers if pair[0] != "content-type"] + [
@@ -164,12 +152,12 @@ def _response(recorded: Recorded, request: httpx2.Request, cut: StreamCut | None
         chunks = split_events(recorded.reply)
     else:
         chunks = [recorded.reply]
-        if cut is not None:
+        if fault is not None and fault.how in ("reset", "end"):
             raise httpx2.ReadError("connection reset by the cassette's fault", request=request)
     return httpx2.Response(
         recorded.status,
         headers=headers,
-        stream=EventStream(chunks, cut),
+        stream=EventStream(chunks, fault),
         request=request,
         extensions={"reason_phrase": recorded.reason.encode("ascii", "replace")},
     )
@@ -191,16 +179,22 @@ def split_events(body: bytes) -> list[bytes]:
 
 
 class EventStream(httpx2.SyncByteStream):
-    """Chunks, one by one, up to a cut."""
+    """Chunks, one by one, with what goes wrong."""
 
-    def __init__(self, chunks: list[bytes], cut: StreamCut | None = None) -> None:
+    def __init__(self, chunks: list[bytes], fault: StreamFault | None = None) -> None:
         self._chunks = chunks
-        self._cut = cut
+        self._fault = fault
 
     def __iter__(self) -> Iterator[bytes]:
-        if self._cut is None:
+        if self._fault is None:
             yield from self._chunks
             return
-        yield from self._chunks[: self._cut.after_events]
-        if self._cut.how == "reset":
+        place, how = self._fault.after_events, self._fault.how
+        yield from self._chunks[:place]
+        if how == "repeat":
+            yield from self._chunks[max(0, place - 1) :]
+        elif how == "swap":
+            yield from reversed(self._chunks[place : place + 2])
+            yield from self._chunks[place + 2 :]
+        elif how == "reset":
             raise httpx2.RemoteProtocolError("peer closed connection without sending complete message body")

@@ -13,7 +13,7 @@ from pseudoclaude.ports import Reply, Request, ToolSpec
 from simulator.replies.cassettes import Cassette, Recorded, load_cassette
 from simulator.replies.projection import read_history, system_text
 from simulator.replies.replay import CassetteProvider
-from simulator.replies.transport import StreamCut
+from simulator.replies.script import StreamFault
 from tests.providers.wire_truth import Truth, truth, value
 from tests.shared import shared_folder
 
@@ -65,7 +65,7 @@ def skip_reason(case: Case) -> str | None:
     return None
 
 
-def provider(case: Case, *, cut: StreamCut | None = None) -> CassetteProvider:
+def provider(case: Case, *, cut: StreamFault | None = None) -> CassetteProvider:
     only = cassette(case.file).only(case.position)
     if case.file == UNREADABLE:
         body = {**recorded(case).body, "messages": [{"role": "user", "content": "Hello"}]}

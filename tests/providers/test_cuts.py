@@ -11,7 +11,8 @@ import pytest
 
 from pseudoclaude.errors import ProviderError, ProviderUnavailable, StreamInterrupted
 from pseudoclaude.messages import Message
-from simulator.replies.transport import StreamCut, split_events
+from simulator.replies.script import StreamFault
+from simulator.replies.transport import split_events
 from tests.providers import corpus
 from tests.providers.corpus import Case
 from tests.providers.wire_truth import text_of_events
@@ -38,7 +39,7 @@ def test_a_cut_after_every_event(case: Case) -> None:
     for position in range(events):
         how: Literal["reset", "end"] = "reset" if position % 2 == 0 else "end"
         heard: list[str] = []
-        error = _cut(case, StreamCut(position, how=how), heard)
+        error = _cut(case, StreamFault(position, how=how), heard)
         text = text_of_events(one, position)
         assert "".join(heard) == text
         if error is None:
@@ -54,7 +55,7 @@ def test_a_cut_after_every_event(case: Case) -> None:
             assert error.retryable
 
 
-def _cut(case: Case, cut: StreamCut, heard: list[str]) -> ProviderError | None:
+def _cut(case: Case, cut: StreamFault, heard: list[str]) -> ProviderError | None:
     try:
         corpus.provider(case, cut=cut).complete(corpus.request(case), heard.append)
     except ProviderError as error:
@@ -66,6 +67,6 @@ def test_a_reply_that_does_not_stream_breaks_before_its_first_byte() -> None:
     plain = [case for case in corpus.cases() if corpus.skip_reason(case) is None and not corpus.recorded(case).streams]
     if not plain:
         pytest.skip("needs the shared folder")
-    error = _cut(plain[0], StreamCut(3), [])
+    error = _cut(plain[0], StreamFault(3), [])
     assert isinstance(error, ProviderUnavailable)
     assert not isinstance(error, StreamInterrupted)

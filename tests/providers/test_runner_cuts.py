@@ -21,8 +21,9 @@ from simulator.planted import product_of
 from simulator.record import Observed, Process
 from simulator.replies.cassettes import Cassette
 from simulator.replies.replay import CassetteProvider
+from simulator.replies.script import StreamFault
 from simulator.replies.scripted import ScriptedProvider
-from simulator.replies.transport import StreamCut, split_events
+from simulator.replies.transport import split_events
 from simulator.scenario import Scenario, load_scenario
 from simulator.world import World
 from tests.providers import corpus
@@ -83,7 +84,7 @@ class CutThenSpeaking:
         one = corpus.recorded(case)
         asked = recorded(str(one.dialect), one.reply)
         self._first: Provider = CassetteProvider(
-            Cassette(case.file, (asked,)), match="projection", fault=StreamCut(events)
+            Cassette(case.file, (asked,)), match="projection", fault=StreamFault(events)
         )
         self._then = ScriptedProvider(spec({"text": AFTERWARDS}), str(one.dialect))
         self._asked = False
@@ -98,6 +99,6 @@ class CutThenSpeaking:
 def _scenario(folder: Path, dialect: str) -> Scenario:
     file = folder / "cut.yaml"
     file.write_text(
-        f"why: a cut\nsettings: {{dialect: {dialect}}}\nprovider: {{script: []}}\nsteps: [{{user: Hello}}]\n"
+        f"why: a cut\nsettings: {{dialect: {dialect}, request_attempts: 1}}\nprovider: {{script: []}}\nsteps: [{{user: Hello}}]\n"
     )
     return load_scenario(file)

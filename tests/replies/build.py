@@ -11,8 +11,7 @@ from pseudoclaude.messages import Message
 from pseudoclaude.ports import Request
 from simulator.replies.cassettes import ENDPOINTS, Cassette, Recorded
 from simulator.replies.replay import CassetteProvider
-from simulator.replies.script import ProviderSpec
-from simulator.replies.transport import StreamCut
+from simulator.replies.script import ProviderSpec, StreamFault
 
 HELLO = Request((Message("user", "Hello"),))
 DIALECTS = tuple(ENDPOINTS)
@@ -44,7 +43,7 @@ def recorded(
     )
 
 
-def provider(dialect: str, reply: bytes, *, cut: StreamCut | None = None, **how: Any) -> CassetteProvider:
+def provider(dialect: str, reply: bytes, *, cut: StreamFault | None = None, **how: Any) -> CassetteProvider:
     """The adapter of ``dialect``, answered with ``reply``."""
     cassette = Cassette("in memory", (recorded(dialect, reply, **how),))
     return CassetteProvider(cassette, match="projection", fault=cut)

@@ -16,7 +16,8 @@ from simulator.replies.cassettes import Cassette, load_cassette
 from simulator.replies.differences import all_differences, first_difference, likeness
 from simulator.replies.errors import CassetteMiss, CassetteUnreadable
 from simulator.replies.replay import CassetteProvider, cassette_provider
-from simulator.replies.transport import StreamCut, split_events
+from simulator.replies.script import StreamFault
+from simulator.replies.transport import split_events
 from tests.replies.build import HELLO, provider, recorded, sse
 
 START = {"type": "message_start", "message": {"model": "m", "usage": {"input_tokens": 1, "output_tokens": 1}}}
@@ -175,7 +176,7 @@ def test_events_end_with_a_blank_line_of_any_kind(end: str) -> None:
 
 
 def test_only_the_chosen_request_is_cut() -> None:
-    replay = CassetteProvider(_cassette("a", "b"), match="projection", fault=StreamCut(1, request=1))
+    replay = CassetteProvider(_cassette("a", "b"), match="projection", fault=StreamFault(1, request=1))
     assert replay.complete(_asks("a")).message.content == "a!"
     with pytest.raises(ProviderUnavailable):
         replay.complete(_asks("b"))
