@@ -18,7 +18,11 @@ from simulator.disk.filesystem import SimFileSystem
 __all__ = ["PLANTED", "Difference", "Report", "compare"]
 
 
-def compare(scripts: int = 500, seed: int = 0, *, simulated: Callable[[], FileSystem] = SimFileSystem) -> Report:
-    """Compare ``scripts`` generated scripts in a temporary folder that is removed afterwards."""
+def compare(
+    scripts: int = 500, seed: int = 0, *, simulated: Callable[[], FileSystem] = SimFileSystem, enough: int = 0
+) -> Report:
+    """Compare ``scripts`` generated scripts in a temporary folder that is removed afterwards; stop at ``enough`` differences, if not 0."""
     with tempfile.TemporaryDirectory(prefix="conformance-") as folder:
-        return compare_file_systems(scripts, seed, simulated=simulated, real=RealFileSystem(), real_folder=folder)
+        return compare_file_systems(
+            scripts, seed, enough, simulated=simulated, real=RealFileSystem(), real_folder=folder
+        )

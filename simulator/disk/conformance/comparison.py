@@ -75,11 +75,13 @@ class Report(msgspec.Struct):
 
 
 def compare_file_systems(
-    scripts: int, seed: int, *, simulated: Callable[[], FileSystem], real: FileSystem, real_folder: str
+    scripts: int, seed: int, enough: int, *, simulated: Callable[[], FileSystem], real: FileSystem, real_folder: str
 ) -> Report:
     """Run ``scripts`` scripts on a new simulated file system each, a new pyfakefs each, and a new folder in ``real_folder``."""
     report = Report(seed, differences=[], pyfakefs_differences=[], deviations={}, outcomes={})
     for number in range(scripts):
+        if enough and len(report.differences) >= enough:
+            break
         folder = posixpath.join(real_folder, str(number))
         real.mkdir(folder)
         runs = (_start(simulated(), "/"), _start(PyFakeFileSystem(), "/"), _start(real, folder))
