@@ -15,6 +15,7 @@ from typing import Any
 
 from pseudoclaude.errors import ProviderUnavailable, PseudoClaudeError
 from pseudoclaude.ports import Provider, Reply, Request
+from pseudoclaude.settings import WINDOW_TOKENS
 
 GROUP = "pseudoclaude.providers"
 DEFAULT_PROVIDER = "anthropic"
@@ -45,6 +46,10 @@ def open_provider(choice: str, *, model: str = "", base_url: str | None = None) 
     if not argument:
         raise UnusableProvider(f"the provider {name!r} needs a file", do_next=f"Write --provider {name}:FILE")
     provider = _made(entry, argument, options)
+    if provider.dialect not in WINDOW_TOKENS:
+        raise UnusableProvider(
+            f"the provider {name!r} speaks {provider.dialect!r}", do_next=f"Known are {', '.join(WINDOW_TOKENS)}"
+        )
     return provider if entry.value.startswith("pseudoclaude.") else Plugged(provider, name)
 
 

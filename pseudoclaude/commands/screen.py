@@ -48,13 +48,15 @@ class Screen:
         self.console = console
         self._ask = ask
         self._in_text = False
+        """The cursor stands behind text of the model, not at the start of a line."""
         self._always: dict[str, None] = {}
 
     # --- events
 
     def text(self, piece: str) -> None:
         """A piece of the reply, as it arrives."""
-        self._in_text = True
+        if piece:
+            self._in_text = not piece.endswith("\n")
         self.console.out(visible(piece), end="", highlight=False)
 
     def show(self, event: Event) -> None:

@@ -44,7 +44,7 @@ class Terminal:
     def says(self, line: str) -> None:
         self.process.sendline(line)
 
-    def ends(self) -> int | None:
+    def ends(self) -> Any:
         self.process.expect(pexpect.EOF)
         self.process.close()
         return self.process.exitstatus
