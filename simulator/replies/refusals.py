@@ -72,7 +72,12 @@ def error_events(dialect: str, fail: Fail) -> list[Event]:
         return [Event("error", body)]
     error = body["error"]
     if dialect == "openai-responses":
-        return [Event("error", {"type": "error", "code": error["code"], "message": error["message"], "param": None})]
+        return [
+            Event(
+                "error",
+                {"type": "error", "code": error["code"] or error["type"], "message": error["message"], "param": None},
+            )
+        ]
     zeros = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
     return [
         Event("", body),
