@@ -27,6 +27,7 @@ from pseudoclaude.conversation import Conversation
 from pseudoclaude.errors import ContextOverflow, PseudoClaudeError, StreamInterrupted
 from pseudoclaude.messages import Message, ToolCall, ToolResult, Usage
 from pseudoclaude.ports import Provider, Request, Tool
+from pseudoclaude.protocol import repair
 from pseudoclaude.protocol.repair import OUTCOME_UNKNOWN
 from pseudoclaude.settings import Settings
 from pseudoclaude.text import decode, size
@@ -157,6 +158,7 @@ class Runner:
     def _rounds(self, fresh: list[Message]) -> Generator[Event, None, str]:
         """Requests and tools until the model asks for no more; returns why the turn ended."""
         for number in range(1, self._settings.turn_requests_max + 1):
+            self._mend()
             yield from self._manage()
             try:
                 message, usage = self._ask(fresh)
@@ -173,6 +175,12 @@ class Runner:
         yield Notice(f"Stopped after {self._settings.turn_requests_max} requests in one turn; say something to go on.")
         yield TurnEnded("requests", self._settings.turn_requests_max)
         return "requests"
+
+    def _mend(self) -> None:
+        """Repair a history that someone else made unacceptable: a message appended between a call and its result, a bad beginning."""
+        mended, repairs = repair(self.conversation.messages(), dangling="answer")
+        if repairs:
+            self.conversation.replace_messages("recover", mended)
 
     def _manage(self) -> Iterator[Event]:
         progress: list[str] = []
@@ -261,10 +269,10 @@ class Runner:
         self._started = call
         try:
             output = tool.run(arguments)
+            content = output.content if isinstance(output.content, str) else decode(output.content)
+            return ToolResult(call.id, content, is_error=bool(output.is_error))
         except Exception as error:  # noqa: BLE001 (tools are other people's code: whatever fails in one is an answer for the model)
             return ToolResult(call.id, f"{call.name} failed: {_said(error)}", is_error=True)
-        content = output.content if isinstance(output.content, str) else decode(output.content)
-        return ToolResult(call.id, content, is_error=output.is_error)
 
     def _bounded(self, result: ToolResult) -> ToolResult:
         """``result``, or its preview when it is far too large for a line of the log.  Where its file cannot be written it stays whole, and

@@ -52,10 +52,19 @@ class Playing:
         self.answers = list(answers)
         self.requests: list[Request] = []
         self.usage: Usage | None = None
+        self._summaries: tuple[str, list[Request]] | None = None
+
+    def summarize_with(self, text: str) -> list[Request]:
+        """Answer summary requests with ``text`` from now on, apart from the other answers; they are listed here as they come."""
+        self._summaries = (text, [])
+        return self._summaries[1]
 
     def complete(self, request: Request, on_text: Callable[[str], None] | None = None) -> Reply:
         assert_acceptable(request.messages, [spec.name for spec in request.tools])
         self.requests.append(request)
+        if request.purpose == "summary" and self._summaries is not None:
+            self._summaries[1].append(request)
+            return Reply(said(self._summaries[0]), None, self.model)
         answer = self.answers.pop(0)
         if isinstance(answer, BaseException):
             raise answer

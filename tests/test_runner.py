@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Mapping
 from contextlib import closing
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pseudoclaude import errors
-from pseudoclaude.compact.manager import PROGRESS
 from pseudoclaude.errors import (
     ContextOverflow,
     ContextWindowExceeded,
     NotDurable,
     ProviderError,
-    SpillFailed,
     StreamInterrupted,
 )
-from pseudoclaude.messages import Message, Native, ToolCall, Usage
+from pseudoclaude.messages import Message, ToolCall, ToolResult, Usage
+from pseudoclaude.ports import ToolOutput
 from pseudoclaude.protocol.repair import OUTCOME_UNKNOWN
 from pseudoclaude.runner import (
-    CUT_OFF,
     NOT_STARTED,
-    RESULT_BYTES_MAX,
     Compacted,
-    Notice,
     Replied,
     ToolFinished,
     ToolStarted,
@@ -153,6 +152,38 @@ def test_what_a_second_ctrl_c_left_open_is_closed_by_the_next_turn() -> None:
     driven.assert_settled()
 
 
+def test_a_message_from_elsewhere_during_a_tool_goes_behind_its_result() -> None:
+    class Busy(Speaking):
+        def run(self, arguments: Mapping[str, Any]) -> ToolOutput:
+            driven.conversation.add_user("By the way.")
+            return super().run(arguments)
+
+    driven = Driven(calls("look"), said("Both seen."), tools=[Busy("look")])
+    driven.turn()
+    assert [(message.role, message.content) for message in driven.history] == [
+        ("user", "Do it."),
+        ("assistant", ""),
+        ("tool", ""),
+        ("user", "By the way."),
+        ("assistant", "Both seen."),
+    ]
+    driven.assert_settled()
+
+
+def test_a_history_that_was_unacceptable_from_the_start_is_mended_before_it_is_sent() -> None:
+    driven = Driven(said("Here."), tools=[LOOK])
+    for message in (
+        said("I begin."),
+        calls("look"),
+        Message("user", "Hm?"),
+        Message("tool", tool_result=ToolResult("x", "y")),
+    ):
+        driven.conversation.append(message)
+    driven.turn("Are you there?")
+    assert driven.history[-1] == said("Here.")
+    driven.assert_settled()
+
+
 # --- provider errors -------------------------------------------------------------------------------------------
 
 
@@ -257,229 +288,55 @@ def test_a_summary_that_cannot_be_saved_ends_the_turn_with_the_summary_in_memory
     driven.assert_settled()
 
 
-# --- tools -----------------------------------------------------------------------------------------------------
+# --- any of these, in any order --------------------------------------------------------------------------------
 
-
-@pytest.mark.parametrize(
-    ("raised", "words"),
+ANSWERS = st.sampled_from(
     [
-        (errors.ToolFailed("there is no file 'x'"), "look failed: there is no file 'x'."),
-        (OSError(28, "No space left on device"), "look failed: [Errno 28] No space left on device"),
-        (KeyError("path"), "look failed: KeyError: 'path'"),
-        (RuntimeError(), "look failed: RuntimeError"),
-        (RecursionError("too deep"), "look failed: RecursionError: too deep"),
-        (UnicodeEncodeError("utf-8", "\udce9", 0, 1, "surrogates not allowed"), "look failed: UnicodeEncodeError: "),
-    ],
-    ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
-)
-def test_a_tool_that_raises_is_an_answer_for_the_model(raised: Exception, words: str) -> None:
-    driven = Driven(calls("look"), said("I see."), tools=[Speaking("look", raised)])
-    driven.turn()
-    assert driven.results()[0].startswith(words)
-    assert driven.history[2].tool_result.is_error  # type: ignore[union-attr]
-    driven.assert_settled()
-
-
-def test_an_unknown_tool_is_named_with_the_known_ones() -> None:
-    driven = Driven(calls("fly"), said("I cannot."), tools=[LOOK, Speaking("write")])
-    driven.turn()
-    assert driven.results() == ["There is no tool 'fly'. The tools are: look, write."]
-    driven.assert_settled()
-
-
-@pytest.mark.parametrize("allow", [None, lambda *_: False], ids=["nobody to ask", "the user said no"])
-def test_a_tool_that_changes_something_is_refused_without_permission(allow: Callable[..., bool] | None) -> None:
-    tool = Speaking("write", changes=True)
-    driven = Driven(calls("write", "look"), said("Too bad."), tools=[tool, LOOK], allow=allow)
-    driven.turn()
-    assert tool.runs == []
-    assert driven.results() == [
-        "Refused: write changes something, and the user did not allow it. It was not run.",
-        "fine",
+        said("Done."),
+        said(""),
+        said("Half", "max_tokens"),
+        said("No.", "refusal"),
+        calls("look"),
+        calls("look", "look", "nothing", text="I look."),
+        calls(ToolCall("same", "look", "{"), ToolCall("same", "write", "{}"), stop="max_tokens"),
+        calls("stop", "look"),
+        Streamed("Half an ans", STOPPED),
+        Streamed("Half an ans", StreamInterrupted("Cut", partial=said("Half an ans", "interrupted"))),
+        STOPPED,
+        errors.Overloaded("Busy"),
+        ContextOverflow("Too long"),
     ]
-    driven.assert_settled()
-
-
-@pytest.mark.parametrize("arguments", ['{"path": "a', "[1]", "null", "5", "[" * 20_000])
-def test_arguments_that_are_no_object_are_told_to_the_model(arguments: str) -> None:
-    tool = Speaking("look")
-    driven = Driven(calls(ToolCall("c", "look", arguments)), said("Again."), tools=[tool])
-    driven.turn()
-    assert tool.runs == []
-    assert "it was not run" in driven.results()[0]
-    driven.assert_settled()
-
-
-def test_output_of_any_bytes_becomes_text() -> None:
-    driven = Driven(calls("look"), said("Odd."), tools=[Speaking("look", b"\x00\xff\xfe caf\xc3\xa9")])
-    driven.turn()
-    assert driven.results() == ["\x00\ufffd\ufffd café"]
-    driven.assert_settled()
-
-
-@pytest.mark.parametrize("content", ["", "  \n", "\ud83d", "a\x00b"])
-def test_odd_results_are_saved_and_can_be_sent(content: str) -> None:
-    driven = Driven(calls("look"), said("Odd."), tools=[Speaking("look", content)])
-    driven.turn()
-    driven.assert_settled()
-
-
-# --- odd replies -----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("stop", ["max_tokens", "refusal"])
-def test_the_last_call_of_a_reply_that_was_cut_off_is_not_run(stop: str) -> None:
-    tool = Speaking("look")
-    driven = Driven(calls("look", "look", stop=stop), said("Again."), tools=[tool])  # type: ignore[arg-type]
-    driven.turn()
-    assert driven.results() == ["fine", CUT_OFF]
-    assert len(tool.runs) == 1
-    driven.assert_settled()
-
-
-def test_broken_arguments_of_a_cut_off_reply_can_be_sent_again() -> None:
-    broken = calls(ToolCall("c", "look", '{"path": "/etc/pas'), text="I look.", stop="max_tokens")
-    driven = Driven(broken, said("Again."), tools=[LOOK])
-    driven.turn()
-    assert driven.history[1].tool_calls[0].arguments == '{"path": "/etc/pas'
-    driven.assert_settled()
-
-
-@pytest.mark.parametrize("stop", ["refusal", "max_tokens"])
-@pytest.mark.parametrize("text", ["", "Half a"])
-def test_a_turn_that_did_not_end_by_itself_is_not_remembered(stop: str, text: str) -> None:
-    driven = Driven(said(text, stop))  # type: ignore[arg-type]
-    assert driven.turn()[-1] == TurnEnded(stop, 1)
-    assert driven.remembered == []
-    driven.assert_settled()
-
-
-@pytest.mark.parametrize("text", ["", " \n"])
-def test_an_empty_reply_ends_the_turn_and_can_be_sent(text: str) -> None:
-    driven = Driven(said(text))
-    assert driven.turn()[-1] == TurnEnded("end_turn", 1)
-    driven.assert_settled()
-
-
-@pytest.mark.parametrize("ids", [("same", "same"), ("", ""), ("call_0", "call_0", "call_0")])
-def test_repeated_ids_in_one_reply_keep_their_results_apart(ids: tuple[str, ...]) -> None:
-    tools = [Speaking(f"t{index}", f"result {index}") for index in range(len(ids))]
-    wanted = [ToolCall(one, f"t{index}", "{}") for index, one in enumerate(ids)]
-    driven = Driven(calls(*wanted), calls(*wanted), said("Done."), tools=tools)
-    driven.turn()
-    assert driven.results() == [f"result {index}" for index in range(len(ids))] * 2
-    driven.assert_settled()
-
-
-PAUSED = Message(
-    "assistant",
-    "Searching.",
-    native=Native(
-        "anthropic",
-        "messages",
-        "playing",
-        [
-            {"type": "text", "text": "Searching."},
-            {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "x"}},
-        ],
+)
+FAULTS = st.lists(
+    st.builds(
+        DiskFault,
+        call=st.sampled_from(["write", "fsync", "open", "stat", "fsync_dir"]),
+        nth=st.integers(1, 12),
+        error=st.sampled_from(["EIO", "ENOSPC"]),
+        sticky=st.booleans(),
+        partial=st.integers(0, 40),
+        path_suffix=st.sampled_from(["", ".jsonl"]),
     ),
-    stop="pause_turn",
+    max_size=2,
 )
 
 
-def test_a_paused_turn_is_continued_with_the_same_history() -> None:
-    driven = Driven(PAUSED, said("Found."))
-    assert driven.turn()[-1] == TurnEnded("end_turn", 2)
-    assert driven.provider.requests[1].messages[-1] == PAUSED
-    driven.assert_settled()
-
-
-def test_a_paused_turn_that_fails_afterwards_can_be_gone_on_from() -> None:
-    driven = Driven(PAUSED, STOPPED)
-    with pytest.raises(KeyboardInterrupt):
-        driven.turn()
-    driven.assert_settled()
-
-
-# --- bounds ----------------------------------------------------------------------------------------------------
-
-
-def test_a_turn_that_never_ends_is_stopped_after_the_limit() -> None:
-    driven = Driven(*[calls("look")] * 3, tools=[LOOK], settings=Settings(turn_requests_max=3))
-    events = driven.turn()
-    assert events[-1] == TurnEnded("requests", 3)
-    assert isinstance(events[-2], Notice)
-    assert driven.remembered == []
-    driven.assert_settled()
-
-
-@pytest.mark.parametrize(
-    "content", ["x" * 12_000_000, "é🙂" * 500_000, b"\xff" * 1_500_000], ids=["a", "wide", "bytes"]
+@pytest.mark.slow
+@settings(derandomize=True, deadline=None, database=None, max_examples=150)
+@given(
+    answers=st.lists(ANSWERS, min_size=1, max_size=8),
+    faults=FAULTS,
+    durability=st.sampled_from(["always", "batch", "off"]),
 )
-def test_a_huge_result_never_enters_the_log_in_full(content: str | bytes) -> None:
-    driven = Driven(calls("look", "small"), said("Long."), tools=[Speaking("look", content), Speaking("small")])
-    driven.turn()
-    text = content if isinstance(content, str) else content.decode("utf-8", "replace")
-    first = driven.history[2].tool_result
-    assert first is not None
-    assert first.spill is not None
-    assert first.spill.bytes == len(text.encode())
-    assert len(first.content) < 5_000
-    assert driven.results()[1] == "fine"
-    assert len(driven.log) < 20_000
-    assert _file(driven, first.spill.path) == text.encode()
-    driven.assert_settled()
-
-
-def _file(driven: Driven, path: str) -> bytes:
-    fd = driven.fs.open(f"{driven.writer.folder}/{path}", "read")
-    try:
-        return driven.fs.pread(fd, 1 << 30, 0)
-    finally:
-        driven.fs.close(fd)
-
-
-def test_a_huge_result_that_cannot_be_spilled_stays_whole_and_stops_the_turn() -> None:
-    fault = DiskFault(call="write", error="ENOSPC", sticky=True, path_suffix="spill.tmp")
-    content = "x" * (RESULT_BYTES_MAX + 1)
-    driven = Driven(calls("look"), tools=[Speaking("look", content)])
-    driven.break_disk(fault)
-    with pytest.raises(SpillFailed):
-        driven.turn()
-    assert driven.results() == [content]
-    driven.break_disk()
-    driven.provider.answers = [said("Now it fits.")]
-    driven.turn("Again.")
-    assert len(driven.results()[0]) < 5_000
-    driven.assert_settled()
-
-
-def test_progress_is_told_while_compaction_runs() -> None:
-    settings = Settings(context_window=60_000, keep_recent_tokens=2_000)
-    seen: list[str] = []
-    driven = Driven(
-        said("A long tale. " * 10_000),
-        said("## Goal\nTales."),
-        said("Go on."),
-        settings=settings,
-        on_progress=seen.append,
-    )
-    driven.turn("Tell.")
-    assert [event.text for event in driven.turn("More.") if isinstance(event, Notice)] == []
-    assert seen == [PROGRESS]
-    driven.assert_settled()
-
-
-def test_compacting_by_hand_says_what_it_does_and_raises_what_fails() -> None:
-    driven = Driven(said("A long tale. " * 3_000), said("## Goal\nTales."))
-    driven.turn("Tell.")
-    events = list(driven.runner.compact("keep names"))
-    assert events[0] == Notice(PROGRESS)
-    assert isinstance(events[1], Compacted)
-    assert "keep names" in driven.provider.requests[-1].messages[-1].content
-    before = driven.history
-    driven.provider.answers = [errors.Overloaded("The provider is busy")]
-    with pytest.raises(errors.SummaryFailed):
-        list(driven.runner.compact())
-    assert driven.history == before
+def test_whatever_comes_the_session_goes_on(answers: list[Answer], faults: list[DiskFault], durability: Any) -> None:
+    tools = [LOOK, Speaking("write", changes=True), Speaking("stop", STOPPED)]
+    driven = Driven(*answers, tools=tools, settings=Settings(durability=durability))
+    driven.break_disk(*faults)
+    for turn in range(3):
+        driven.provider.answers = answers[turn:] or [said("Well.")]
+        try:
+            driven.turn(f"turn {turn}")
+        except (errors.PseudoClaudeError, KeyboardInterrupt, IndexError):
+            continue  # IndexError: the model has no more to say, which is an error of a provider as any other
+    driven.runtime.void_anchor()
     driven.assert_settled()
