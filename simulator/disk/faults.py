@@ -8,6 +8,8 @@ FAULT-MODEL.md §2.4 and §2.5:
 - ``fsync``: ``dialect`` ``ext4`` raises now, keeps the bytes readable, and never makes them durable (the next sync returns 0);
   ``ext4-journal`` returns 0 now, without making anything durable, and raises at the next sync of that inode; ``btrfs`` raises now and the file
   falls back to its last synced bytes; ``false-failure`` raises although the data is durable.
+- ``pread``: with ``partial``, at most so many bytes come back.
+- ``close``: closes whatever is raised, as on Linux, ``before`` too: nobody could close it again.
 - every other kind: ``error`` is raised and nothing is done.
 - ``exception``: instead of an ``OSError`` the named Python exception is raised ``before`` or ``after`` the call took effect.
 """

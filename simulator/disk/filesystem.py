@@ -54,7 +54,8 @@ class SimFileSystem:
         self._folders[inode] = {}
         self._names.add(parent, name, inode)
         self._record(Op("mkdir", inode=inode, parent=parent, name=name))
-        _finish(after)
+        if after is not None:
+            _finish(after)
 
     def open(self, path: str, mode: OpenMode) -> int:
         after = self._enter("open", path)
@@ -81,7 +82,8 @@ class SimFileSystem:
         self._next_fd += 1
         file = self._files.get(inode) or self._folder_locks.setdefault(inode, File())
         self._handles[fd] = Handle(inode, file, mode, path)
-        _finish(after)
+        if after is not None:
+            _finish(after)
         return fd
 
     def write(self, fd: int, data: bytes) -> int:
@@ -101,7 +103,8 @@ class SimFileSystem:
             self._record(Op("write", inode=handle.inode, offset=offset, data=bytes(accepted), error=error))
         if fault is not None and fault.error:
             raise os_error(fault.error, handle.path)
-        _finish(fault)
+        if fault is not None:
+            _finish(fault)
         return len(accepted)
 
     def pread(self, fd: int, count: int, offset: int) -> bytes:
@@ -115,7 +118,8 @@ class SimFileSystem:
         fault = self._enter("pread", handle.path)
         if fault is not None and fault.partial:
             count = min(count, fault.partial)
-        _finish(fault)
+        if fault is not None:
+            _finish(fault)
         return bytes(handle.file.data[offset : offset + count])
 
     def truncate(self, fd: int, size: int) -> None:
@@ -127,7 +131,8 @@ class SimFileSystem:
         after = self._enter("truncate", handle.path)
         handle.file.resize(size)
         self._record(Op("truncate", inode=handle.inode, size=size))
-        _finish(after)
+        if after is not None:
+            _finish(after)
 
     def fstat(self, fd: int) -> Stat:
         handle = self._handle(fd)
@@ -140,7 +145,8 @@ class SimFileSystem:
         if handle.inode in self._folders:
             after = self._enter("fsync_dir", handle.path)
             self._record(Op("fsync_dir", inode=handle.inode))
-            _finish(after)
+            if after is not None:
+                _finish(after)
             return
         file = handle.file
         fault = self._enter("fsync", handle.path)
@@ -153,7 +159,8 @@ class SimFileSystem:
             if self.faults is not None:
                 file.sync()
             self._record(Op("fsync", inode=handle.inode))
-            _finish(fault)
+            if fault is not None:
+                _finish(fault)
             return
         self._failing_sync(handle, fault)
 
@@ -162,14 +169,15 @@ class SimFileSystem:
 
     def close(self, fd: int) -> None:
         handle = self._handle(fd)
-        fault = self._enter("close", handle.path)
+        fault = self.faults.hit("close", handle.path) if self.faults is not None else None
         del self._handles[fd]
         if handle.file.locked_by == fd:
             handle.file.locked_by = None
         self._record(Op("close", inode=handle.inode))
         if fault is not None and fault.error:
             raise os_error(fault.error, handle.path)
-        _finish(fault)
+        if fault is not None:
+            _finish(fault)
 
     def lock(self, fd: int) -> bool:
         handle = self._handle(fd)
@@ -177,20 +185,23 @@ class SimFileSystem:
         free = handle.file.locked_by in (None, fd)
         if free:
             handle.file.locked_by = fd
-        _finish(after)
+        if after is not None:
+            _finish(after)
         return free
 
     def stat(self, path: str) -> Stat:
         after = self._enter("stat", path)
         inode = self._names.find(path)
-        _finish(after)
+        if after is not None:
+            _finish(after)
         file = self._files.get(inode)
         return Stat("dir", 0, inode) if file is None else Stat("file", len(file.data), inode)
 
     def listdir(self, path: str) -> list[str]:
         after = self._enter("listdir", path)
         names = list(self._names.folder(path))
-        _finish(after)
+        if after is not None:
+            _finish(after)
         return names
 
     def rename(self, source: str, target: str) -> None:
@@ -208,7 +219,8 @@ class SimFileSystem:
             self._names.add(to_parent, to_name, inode)
             op = Op("rename", inode=inode, parent=from_parent, name=from_name)
             self._record(msgspec.structs.replace(op, target_parent=to_parent, target_name=to_name))
-        _finish(after)
+        if after is not None:
+            _finish(after)
 
     def unlink(self, path: str) -> None:
         after = self._enter("unlink", path)
@@ -222,7 +234,8 @@ class SimFileSystem:
             raise os_error("ENOTDIR", path)
         self._names.remove(parent, name)
         self._record(Op("unlink", inode=inode, parent=parent, name=name))
-        _finish(after)
+        if after is not None:
+            _finish(after)
 
     def rmdir(self, path: str) -> None:
         after = self._enter("rmdir", path)
@@ -236,7 +249,8 @@ class SimFileSystem:
             raise os_error("ENOTEMPTY", path)
         self._names.remove(parent, name)
         self._record(Op("rmdir", inode=inode, parent=parent, name=name))
-        _finish(after)
+        if after is not None:
+            _finish(after)
 
     def fsync_dir(self, path: str) -> None:
         after = self._enter("fsync_dir", path)
@@ -244,7 +258,8 @@ class SimFileSystem:
         if inode not in self._folders:
             raise os_error("ENOTDIR", path)
         self._record(Op("fsync_dir", inode=inode))
-        _finish(after)
+        if after is not None:
+            _finish(after)
 
     # --- for the harness ---------------------------------------------------------------------------------------
 
@@ -257,14 +272,12 @@ class SimFileSystem:
 
     def kill(self) -> None:
         """The process is gone: its descriptors close and its locks go, without a call of its own.  The next one may begin."""
+        self._close_all()
         self._dead = False
-        for fd, handle in self._handles.items():
-            if handle.file.locked_by == fd:
-                handle.file.locked_by = None
-        self._handles = {}
 
     def die(self) -> NoReturn:
         """The process dies here.  Every later call raises ``ProcessKilled`` until ``kill`` has cleared it away."""
+        self._close_all()
         self._dead = True
         raise ProcessKilled
 
@@ -323,7 +336,7 @@ class SimFileSystem:
             if fault.when == "before":
                 raise EXCEPTIONS[fault.exception]
             return fault
-        if call in ("write", "fsync", "close") or (call == "pread" and fault.partial):
+        if call in ("write", "fsync") or (call == "pread" and fault.partial):
             return fault
         if fault.error:
             raise os_error(fault.error, path)
@@ -352,16 +365,22 @@ class SimFileSystem:
             self._record(Op("truncate", inode=handle.inode, size=len(file.synced)))
         raise os_error(fault.error or "EIO", handle.path)
 
+    def _close_all(self) -> None:
+        for fd, handle in self._handles.items():
+            if handle.file.locked_by == fd:
+                handle.file.locked_by = None
+        self._handles = {}
+
     def _new_inode(self) -> int:
         inode = self._next_inode
         self._next_inode += 1
         return inode
 
     def _handle(self, fd: int) -> Handle:
-        if self._dead:
-            raise ProcessKilled
         handle = self._handles.get(fd)
         if handle is None:
+            if self._dead:
+                raise ProcessKilled
             raise os_error("EBADF", str(fd))
         return handle
 

@@ -6,8 +6,6 @@ is not a folder here is a file.  Paths are absolute; ``.``, ``..`` and symbolic 
 
 from __future__ import annotations
 
-import posixpath
-
 from simulator.disk.faults import os_error
 from simulator.values import ROOT
 
@@ -36,8 +34,24 @@ class Names:
         """The inode a path stands for."""
         found = self._found.get(path)
         if found is None:
-            found = self._found[path] = self.chain(path)[-1]
+            found = self._walk(path)
+            if found is None or (path.endswith("/") and found not in self.folders):
+                found = self.chain(path)[-1]
+            self._found[path] = found
         return found
+
+    def _walk(self, path: str) -> int | None:
+        """The quick way, for paths that lead somewhere; None: ask ``chain``, which knows what is wrong."""
+        if not path.startswith("/"):
+            return None
+        inode: int | None = ROOT
+        for name in path.split("/"):
+            if name:
+                names = self.folders.get(inode) if inode is not None else None
+                if names is None:
+                    return None
+                inode = names.get(name)
+        return inode
 
     def chain(self, path: str) -> list[int]:
         """The inodes from the root to what the path stands for."""
@@ -67,22 +81,29 @@ class Names:
 
         ``at_root`` is the errno name for the root, which has no name; empty: the answer is then the root and no name.
         """
-        _check_path(path)
-        folder, name = posixpath.split(path)
+        folder, _, name = path.rpartition("/")
         if not name:
-            folder, name = posixpath.split(path.rstrip("/") or "/")
-            if not name and at_root:
-                raise os_error(at_root, path)
-        parent = self.find(folder)
-        if parent not in self.folders:
+            folder, _, name = path.rstrip("/").rpartition("/")
+        folder = folder or path[:1]
+        parent = self._found.get(folder)
+        if parent is None:
+            parent = self._walk(folder)
+        if parent is None or parent not in self.folders:
+            _check_path(path)
+            self.chain(folder)  # raises what is wrong on the way
             raise os_error("ENOTDIR", path)
+        self._found[folder] = parent
+        if not name and at_root:
+            raise os_error(at_root, path)
         return parent, name
 
     def entry(self, parent: int, name: str, path: str) -> int | None:
-        """What a name in a folder stands for, or None; ``path`` is for the error of a name that is too long to exist."""
+        """What a name in a folder stands for, or None; ``path`` is for the error of a name that cannot exist."""
         found = self.folders[parent].get(name)
-        if found is None and _bytes_over(name, NAME_BYTES_MAX):
-            raise os_error("ENAMETOOLONG", path)
+        if found is None:
+            _check_path(path)
+            if _bytes_over(name, NAME_BYTES_MAX):
+                raise os_error("ENAMETOOLONG", path)
         return found
 
     def check_rename(self, inode: int, existing: int | None, source: str, target: str) -> None:
