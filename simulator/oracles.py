@@ -212,17 +212,28 @@ def settled(history: History) -> tuple[History, tuple[str, ...]]:
         while message.tool_calls and position < len(history) and history[position].tool_result is not None:
             results.append(history[position])
             position += 1
-        answered = {result.tool_result.call_id for result in results if result.tool_result is not None}
-        open_calls = [call for call in message.tool_calls if call.id not in answered]
+        answered = _answered(message, results)
+        open_calls = [call for call, has_result in zip(message.tool_calls, answered, strict=True) if not has_result]
         if open_calls:
             dropped += [call.id for call in open_calls]
-            calls = tuple(call for call in message.tool_calls if call.id in answered)
+            calls = tuple(call for call, has_result in zip(message.tool_calls, answered, strict=True) if has_result)
             stop = None if not calls and message.stop == "tool_use" else message.stop
             message = replace(message, tool_calls=calls, native=None, stop=stop)
         if not open_calls or message.content or message.tool_calls:
             kept.append(message)
         kept += results
     return tuple(kept), tuple(dropped)
+
+
+def _answered(message: Message, results: list[Message]) -> list[bool]:
+    """Which calls have a result.  Ids may be equal or empty, so each result answers the first call of its id that has none yet."""
+    left = [result.tool_result.call_id for result in results if result.tool_result is not None]
+    answered = []
+    for call in message.tool_calls:
+        answered.append(call.id in left)
+        if answered[-1]:
+            left.remove(call.id)
+    return answered
 
 
 def _same(history: History, loaded: Loaded) -> bool:
