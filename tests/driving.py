@@ -104,6 +104,7 @@ class Driven:
         self.settings = settings or Settings()
         self.fs = SimFileSystem()
         self.provider = Playing(answers)
+        self.turns_ended = 0
         self.remembered: list[Sequence[Message]] = []
         self.tools = tuple(tools)
         self.writer = self._open()
@@ -115,7 +116,7 @@ class Driven:
             runtime=self.runtime,
             tools=self.tools,
             settings=self.settings,
-            end_turn=self.writer.end_turn,
+            end_turn=self._end_turn,
             after_turn=self.remembered.append,
             **runner,
         )
@@ -124,6 +125,10 @@ class Driven:
         return SessionWriter.open(
             FOLDER, settings=self.settings, fs=self.fs, clock=SimClock(), ids=SimIds(0), dangling="answer"
         )
+
+    def _end_turn(self) -> None:
+        self.turns_ended += 1
+        self.writer.end_turn()
 
     def break_disk(self, *faults: DiskFault) -> FaultPlan:
         """From now on these faults hit, counted from now."""

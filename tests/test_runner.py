@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import closing, nullcontext
 from typing import Any
 
 import pytest
@@ -129,6 +129,30 @@ def test_ctrl_c_at_the_question_means_not_run() -> None:
     assert driven.results() == [NOT_STARTED]
     assert tool.runs == []
     driven.assert_settled()
+
+
+@pytest.mark.parametrize("before", [[], [STOPPED]], ids=["it was answered", "it was interrupted"])
+def test_a_call_sent_again_as_it_was_has_not_been_started_again(before: list[BaseException]) -> None:
+    again = calls("look")
+    tool = Speaking("look", *before) if before else LOOK
+    driven = Driven(again, again, tools=[tool])
+    if before:
+        with pytest.raises(KeyboardInterrupt):
+            driven.turn()
+    with closing(driven.runner.turn("Again.")) as events:
+        for event in events:
+            if isinstance(event, ToolStarted) and len(driven.results()) == 1:
+                break
+    assert driven.results()[1] == NOT_STARTED
+    driven.assert_settled()
+
+
+@pytest.mark.parametrize("answer", [said("Done."), STOPPED, errors.Overloaded("Busy")], ids=["end", "stop", "error"])
+def test_the_end_of_a_turn_is_told_however_it_ends(answer: Answer) -> None:
+    driven = Driven(answer, settings=Settings(durability="batch"))
+    with pytest.raises(type(answer)) if isinstance(answer, BaseException) else nullcontext():
+        driven.turn()
+    assert driven.turns_ended == 1
 
 
 @pytest.mark.parametrize("taken", range(1, 8))
