@@ -1,4 +1,4 @@
-"""The seam where a broken variant takes the place of the product's session code, or stands between the product and its disk.
+"""The seam where a broken variant takes the place of the product's session code or memory, or stands between the product and its disk.
 
 Nothing else of the product can be swapped.
 """
@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import Protocol
 
 from pseudoclaude.conversation import Hooks
+from pseudoclaude.memory import MemoryManager
 from pseudoclaude.messages import Message
-from pseudoclaude.ports import Clock, FileSystem, Ids
+from pseudoclaude.ports import Background, Clock, FileSystem, Ids, Provider
 from pseudoclaude.session import LoadResult, SessionWriter, load
 from pseudoclaude.settings import Dangling, Settings
 
@@ -27,7 +28,7 @@ class Writer(Protocol):
 
 
 class Product:
-    """The session code under test: the product itself.  A planted variant overrides one method."""
+    """The code under test: the product itself.  A planted variant overrides one method."""
 
     def file_system(self, fs: FileSystem) -> FileSystem:
         """What the product is given as its disk."""
@@ -40,3 +41,25 @@ class Product:
 
     def load(self, folder: str, *, fs: FileSystem, dangling: Dangling) -> LoadResult:
         return load(folder, fs=fs, dangling=dangling)
+
+    def memory(
+        self,
+        *,
+        fs: FileSystem,
+        clock: Clock,
+        background: Background,
+        project_root: str,
+        user_root: str,
+        provider: Provider | None,
+        settings: Settings,
+    ) -> MemoryManager:
+        """The memory of one process."""
+        return MemoryManager(
+            fs=fs,
+            clock=clock,
+            background=background,
+            project_root=project_root,
+            user_root=user_root,
+            provider=provider,
+            settings=settings,
+        )

@@ -19,10 +19,20 @@ from pseudoclaude.messages import History, Message
 from pseudoclaude.prompt import system_prompt
 from pseudoclaude.runner import Compacted, Event, Notice, Runner
 from simulator.disk import ProcessKilled
+from simulator.memory_record import MemoryProcess, MemoryWatch
 from simulator.planted import product_of
 from simulator.product import Product, Writer
-from simulator.scenario import CompactStep, NewSessionStep, RestartStep, Scenario, ScenarioError, Step, UserStep
-from simulator.values import Recording, SessionRecord
+from simulator.scenario import (
+    CompactStep,
+    EditStep,
+    NewSessionStep,
+    RestartStep,
+    Scenario,
+    ScenarioError,
+    Step,
+    UserStep,
+)
+from simulator.values import Prompt, Recording, SessionRecord
 from simulator.world import World
 
 FACTS = (
@@ -102,9 +112,17 @@ class Observed:
 
 
 class Process:
-    """One process of the product: a writer, a conversation, a runner."""
+    """One process of the product: a writer, a conversation, a runner; memory if the scenario has any."""
 
-    def __init__(self, world: World, scenario: Scenario, product: Product, observed: Observed, dangling: str) -> None:
+    def __init__(
+        self,
+        world: World,
+        scenario: Scenario,
+        product: Product,
+        observed: Observed,
+        dangling: str,
+        watch: MemoryWatch | None,
+    ) -> None:
         settings = scenario.settings
         fs = product.file_system(world.fs)
         self._observed = observed
@@ -121,15 +139,18 @@ class Process:
         hooks = observed.hooks(self.writer, settings.durability)
         self.conversation = Conversation(self.writer.loaded.messages, hooks)
         self.runtime = Runtime(fs=fs, session_folder=observed.folder, settings=settings)
+        self.memory = None if watch is None else MemoryProcess(watch, fs, self.writer, observed.folder)
+        self.system = system_prompt() if self.memory is None else self.memory.system
         self.runner = Runner(
             provider=world.retrying,
             conversation=self.conversation,
             runtime=self.runtime,
             tools=world.tools,
             settings=settings,
-            system=system_prompt(),
+            system=self.system,
             allow=lambda _tool, _arguments: True,
             end_turn=self.end_turn,
+            after_turn=None if self.memory is None else self.memory.after_turn,
         )
 
     def end_turn(self) -> None:
@@ -137,8 +158,19 @@ class Process:
         self._observed.turn_ended(self._durability)
 
     def close(self) -> None:
-        self.writer.close()
-        self._observed.turn_ended(self._durability)
+        """Close; where the disk still fails, the process ends without having saved everything, and nothing was acknowledged."""
+        try:
+            self.writer.close()
+        except (NotDurable, SessionError):
+            self.writer.abandon()
+        else:
+            self._observed.turn_ended(self._durability)
+        self.run_updates()
+
+    def run_updates(self) -> None:
+        """What memory has to do in the background."""
+        if self.memory is not None:
+            self.memory.run_updates()
 
 
 class Recorder:
@@ -151,14 +183,17 @@ class Recorder:
         self.world = world
         self.product = product_of(variant)
         self.sessions: list[Observed] = []
+        self.prompts: list[Prompt] = []
+        self.watch = MemoryWatch(world, scenario, self.product) if scenario.remembers else None
         self.facts: dict[str, int] = dict.fromkeys(FACTS, 0)
 
     def run(self) -> Recording:
         process = self._start("answer")
         for index, step in enumerate(self.scenario.steps):
             process = self._step(process, step, index)
-        self._close(process)
+        process.close()
         world = self.world
+        memory = None if self.watch is None else self.watch.record()
         return Recording(
             scenario=self.scenario.id,
             content_hash=self.scenario.content_hash,
@@ -170,22 +205,42 @@ class Recorder:
             dialect=self.scenario.settings.dialect,
             durability=self.scenario.settings.durability,
             originals={hashlib.sha256(text.encode()).hexdigest(): text for text in world.outputs},
-            facts=self.facts | _facts_at_the_end(world, self.sessions),
+            facts=self.facts
+            | _facts_at_the_end(world, self.sessions)
+            | ({} if self.watch is None else self.watch.facts()),
             violations=tuple(world.provider.violations),
+            requests=tuple(world.provider.seen),
+            prompts=tuple(self.prompts),
+            spoken=self._spoken(),
+            memory=memory,
         )
+
+    def _spoken(self) -> tuple[str, ...]:
+        """What came from outside the product: the user, the model, the tools."""
+        users = [step.user for step in self.scenario.steps if isinstance(step, UserStep)]
+        replies = self.world.provider.replies
+        calls = [call.arguments for message in replies for call in message.tool_calls]
+        return (*users, *[message.content for message in replies], *calls, *self.world.outputs)
 
     def _start(self, dangling: str, observed: Observed | None = None) -> Process:
         if observed is None:
             observed = Observed(self.world, self.world.session_folder())
             self.sessions.append(observed)
-        return Process(self.world, self.scenario, self.product, observed, dangling)
+        is_new = len(observed.histories) == 1
+        process = Process(self.world, self.scenario, self.product, observed, dangling, self.watch)
+        indexes = process.memory.indexes if process.memory is not None else ({} if is_new else None)
+        self.prompts.append(Prompt(observed.folder, len(self.world.provider.seen), process.system, indexes))
+        return process
 
     def _step(self, process: Process, step: Step, index: int) -> Process:
         if isinstance(step, RestartStep):
             return self._restart(process, step)
         if isinstance(step, NewSessionStep):
-            self._close(process)
+            process.close()
             return self._start("answer")
+        if isinstance(step, EditStep):
+            self._edit(step, index)
+            return process
         try:
             self._act(process, step)
         except ProcessKilled:
@@ -202,11 +257,21 @@ class Recorder:
                 raise RunBroken(f"step {index} should fail with {step.fails} and did not")
         return process
 
+    def _edit(self, step: EditStep, index: int) -> None:
+        if self.watch is None:
+            raise ScenarioError(f"{self.scenario.id}: an edit needs a scenario with memory - at `$.steps[{index}]`")
+        if self.world.fs.dead:
+            self.world.fs.kill()  # the process is gone; the person is not
+        self.watch.edit(step.edit)
+
     def _expect_restart(self, index: int) -> None:
-        following = self.scenario.steps[index + 1 : index + 2]
+        """The process died in this step; a person may edit notes before the next one starts."""
+        if self.watch is not None:
+            self.watch.killed()
+        following = [step for step in self.scenario.steps[index + 1 :] if not isinstance(step, EditStep)]
         if not (following and isinstance(following[0], RestartStep) and following[0].restart.kill):
             raise ScenarioError(
-                f"{self.scenario.id}: a tool kills the process in step {index}; a restart with kill: true must follow it - at `$.steps[{index}]`"
+                f"{self.scenario.id}: the process is killed in step {index}; a restart with kill: true must follow it - at `$.steps[{index}]`"
             )
 
     def _act(self, process: Process, step: UserStep | CompactStep) -> None:
@@ -215,6 +280,8 @@ class Recorder:
         events = (
             process.runner.compact(step.compact) if isinstance(step, CompactStep) else process.runner.turn(step.user)
         )
+        if self.watch is not None and isinstance(step, UserStep):
+            self.watch.meanwhile = step.memory
         try:
             for event in events:
                 self._count_event(event, manual=manual)
@@ -223,6 +290,8 @@ class Recorder:
             self.facts["manual_summary_requests" if manual else "summary_requests"] += requests
             self.facts["breaker_open"] = int(process.runtime.breaker_open)
         self.facts["turns"] += not manual
+        if isinstance(step, CompactStep) or not step.memory.later:
+            process.run_updates()
 
     def _count_event(self, event: Event, *, manual: bool) -> None:
         if isinstance(event, Compacted):
@@ -238,15 +307,8 @@ class Recorder:
         if step.restart.kill:
             self.world.fs.kill()
         else:
-            self._close(process)
-        return self._start(step.restart.dangling, self.sessions[-1])
-
-    def _close(self, process: Process) -> None:
-        """Close; where the disk still fails, the process ends without having saved everything, and nothing was acknowledged."""
-        try:
             process.close()
-        except (NotDurable, SessionError):
-            process.writer.abandon()
+        return self._start(step.restart.dangling, self.sessions[-1])
 
 
 def record(scenario: Scenario, *, seed: int = 0, variant: str = "product", world: World | None = None) -> Recording:

@@ -14,7 +14,7 @@ import msgspec
 import yaml
 
 from pseudoclaude.settings import Settings
-from simulator.disk.faults import DiskFault
+from simulator.disk.faults import CallKind, DiskFault
 from simulator.replies.script import ProviderSpec
 from simulator.values import OracleName
 
@@ -55,11 +55,47 @@ class ToolText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return bytes.fromhex(self.hex) * self.repeat if self.hex else self.text * self.repeat
 
 
+class StoreFiles(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Files in the two stores of memory: name (``MEMORY.md``, ``build.md``) -> whole text.  In an edit, null removes the file."""
+
+    project: dict[str, str | None] = {}
+    user: dict[str, str | None] = {}
+
+    def __post_init__(self) -> None:
+        for name in (*self.project, *self.user):
+            if "/" in name or not name.endswith(".md"):
+                raise ValueError(f"{name!r} is no name for a file in a store of memory, such as MEMORY.md")
+
+
+class KillAt(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where the process dies: while the model is ``asked``, or at the ``nth`` disk call of a kind after its answer, before the call."""
+
+    call: CallKind | Literal["asked"] = "asked"
+    nth: int = 1
+
+
+class UpdateMeanwhile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What happens to the memory update after a turn, which else runs at the turn's end.
+
+    ``later``: it waits until the process ends, and is lost when that is a kill.  ``edit``: a person edits the stores while the model is asked.
+    ``kill``: the process dies there; the next step must be a ``restart`` with ``kill: true``.
+    """
+
+    later: bool = False
+    edit: StoreFiles = StoreFiles()
+    kill: KillAt | None = None
+
+    def __post_init__(self) -> None:
+        if self.later and (self.kill or self.edit != StoreFiles()):
+            raise ValueError("an update that waits (later) cannot be edited or killed in this step")
+
+
 class UserStep(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The user says something, and the turn runs to its end (or to the error in ``fails``)."""
 
     user: str
     fails: str = ""
+    memory: UpdateMeanwhile = UpdateMeanwhile()
 
 
 class CompactStep(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -92,12 +128,19 @@ class NewSessionStep(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     new_session: NewSession
 
 
-Step = UserStep | CompactStep | RestartStep | NewSessionStep
+class EditStep(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A person edits the stores of memory."""
+
+    edit: StoreFiles
+
+
+Step = UserStep | CompactStep | RestartStep | NewSessionStep | EditStep
 _STEP_KEYS: dict[str, type[Step]] = {
     "user": UserStep,
     "compact": CompactStep,
     "restart": RestartStep,
     "new_session": NewSessionStep,
+    "edit": EditStep,
 }
 
 
@@ -140,6 +183,13 @@ class Scenario(msgspec.Struct, frozen=True):
     steps: tuple[Step, ...]
     faults: Faults
     expect: Expect
+    memory: StoreFiles | None = None
+    """What stands in the stores of memory before the run."""
+
+    @property
+    def remembers(self) -> bool:
+        """Whether memory takes part."""
+        return self.memory is not None or bool(self.provider.memory)
 
 
 class _Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -150,6 +200,11 @@ class _Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tools: dict[str, ToolText] = {}
     faults: Faults = Faults(crash=Crash())
     expect: Expect = Expect()
+    memory: StoreFiles | None = None
+
+    def __post_init__(self) -> None:
+        if self.memory is not None and None in (*self.memory.project.values(), *self.memory.user.values()):
+            raise ValueError("null removes a file, and before the run there is none - at `$.memory`")
 
 
 def load_scenario(path: str | Path) -> Scenario:
@@ -177,6 +232,7 @@ def load_scenario(path: str | Path) -> Scenario:
         steps=steps,
         faults=document.faults,
         expect=document.expect,
+        memory=document.memory,
     )
 
 

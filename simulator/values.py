@@ -44,6 +44,7 @@ class Mark(msgspec.Struct, frozen=True):
     """What an ``issue`` or ``ack`` speaks of: the ``step``-th change of the history of the session in ``folder``.
 
     ``durable``: the product promised that it survives a power loss; otherwise only that it survives the death of the process.
+    Memory's changes stand under ``MEMORY``, turns handed over to it under ``TURNS``.
     """
 
     folder: str
@@ -81,6 +82,68 @@ class SessionRecord(msgspec.Struct, frozen=True):
     """The steps that replaced the whole history."""
 
 
+class RequestSeen(msgspec.Struct, frozen=True):
+    """What the model was given in one request of the run."""
+
+    purpose: str
+    system: str
+    messages: History
+
+
+class Prompt(msgspec.Struct, frozen=True):
+    """The system prompt with which one process began, before request number ``first_request`` (from 0).
+
+    ``indexes``: the ``MEMORY.md`` files that a new session's prompt was made from, by path; None for a session that was resumed.
+    """
+
+    folder: str
+    first_request: int
+    system: str
+    indexes: Mapping[str, bytes] | None
+
+
+Notes = Mapping[str, bytes]
+"""The ``.md`` files of both stores of memory, by path."""
+
+MEMORY = "memory"
+TURNS = "memory/turns"
+
+
+class HandEdit(msgspec.Struct, frozen=True):
+    """What a person saved in a store, as change ``step``.  ``data`` None: removed.  ``meanwhile``: while an update was under way."""
+
+    step: int
+    path: str
+    data: bytes | None
+    meanwhile: bool = False
+
+
+class MemoryTurn(msgspec.Struct, frozen=True):
+    """A turn handed over to memory: what the model is asked about it, what it answered (None: it never did), and the change of the
+    stores that came of it (0: none in this run)."""
+
+    asked: str
+    answer: str | None = None
+    step: int = 0
+
+
+class MemoryRecord(msgspec.Struct, frozen=True):
+    """Both stores of memory over one run.  ``states[k]`` is what stood in them after ``k`` changes; a change is a start, an update or an edit.
+
+    ``starts``: the changes that were starts; one may change nothing.  ``folders``: the project's store, the user's.  ``reports``: all that the
+    user was told.
+    """
+
+    folders: tuple[str, str]
+    states: tuple[Notes, ...]
+    starts: frozenset[int]
+    edits: tuple[HandEdit, ...]
+    turns: tuple[MemoryTurn, ...]
+    reports: tuple[str, ...]
+    lines_max: int
+    bytes_max: int
+
+
 class Recording(msgspec.Struct, frozen=True):
     """One run of the real product on the simulated disk."""
 
@@ -98,6 +161,11 @@ class Recording(msgspec.Struct, frozen=True):
     facts: Mapping[str, int] = {}
     violations: tuple[str, ...] = ()
     """What the provider would have refused in the requests of the run itself."""
+    requests: tuple[RequestSeen, ...] = ()
+    prompts: tuple[Prompt, ...] = ()
+    spoken: tuple[str, ...] = ()
+    """What the user, the model and the tools said themselves."""
+    memory: MemoryRecord | None = None
 
 
 Fill = Literal["nul", "stale", "old"]
@@ -167,8 +235,29 @@ class Recovered(msgspec.Struct, frozen=True):
     open_files: int = 0
 
 
+class Remembered(msgspec.Struct, frozen=True):
+    """Memory, started on one crash state.
+
+    ``notes``: the stores after the start; ``left``: journals and unfinished files in them then; ``section``: what a new session's prompt says of
+    memory.  Then turns that were left over are finished: ``finished`` are the stores after that, ``taken`` how many turns, ``waiting`` the
+    records that are still there, ``again`` how many turns a further start took up.  ``open_files``: descriptors left open.
+    """
+
+    notes: Notes
+    left: tuple[str, ...] = ()
+    section: str = ""
+    finished: Notes = {}
+    taken: int = 0
+    waiting: int = 0
+    again: int = 0
+    open_files: int = 0
+    raised: str = ""
+
+
 Outcome = Literal["held", "broken", "not_run"]
-OracleName = Literal["O1", "O2", "O3", "O4", "O5", "O6", "O7", "O9", "O10", "O11"]
+OracleName = Literal[
+    "O1", "O2", "O3", "O4", "O5", "O6", "O7", "O9", "O10", "O11", "M1", "M2", "M3", "M4", "M5", "M6"
+]  # fmt: skip
 
 
 class Verdict(msgspec.Struct, frozen=True):

@@ -22,11 +22,13 @@ from pseudoclaude.session.catalog import session_folder
 from pseudoclaude.settings import Settings
 from simulator.disk import FaultPlan, OpLog, SimFileSystem
 from simulator.replies.scripted import ScriptedProvider
-from simulator.scenario import Scenario, ScenarioError, ToolText
-from simulator.values import ROOT, Disk
+from simulator.scenario import Scenario, ScenarioError, StoreFiles, ToolText
+from simulator.values import ROOT, Disk, RequestSeen
 
 HOME = "/home/user/.pseudoclaude"
 PROJECT = "/home/user/project"
+PROJECT_STORE = f"{PROJECT}/.pseudoclaude/memory"
+USER_STORE = f"{HOME}/memory"
 CASSETTE_PROVIDER = "simulator.replies.replay:cassette_provider"
 """By name: it brings the SDKs, which take seconds to import, and only scenarios with a cassette need them."""
 START_SECONDS = 1_764_547_200.0
@@ -71,6 +73,26 @@ class SimIds:
         return "pid 1 on simulator"
 
 
+class SimBackground:
+    """Jobs in the order they came, run only when the harness says so; ``after_job`` is called after each."""
+
+    def __init__(self, after_job: Callable[[], None] | None = None) -> None:
+        self._jobs: list[Callable[[], None]] = []
+        self._after_job = after_job
+
+    def submit(self, job: Callable[[], None]) -> None:
+        self._jobs.append(job)
+
+    def drain(self, timeout: float) -> bool:
+        """Run what waits; a job takes no time here."""
+        del timeout
+        while self._jobs:
+            self._jobs.pop(0)()
+            if self._after_job is not None:
+                self._after_job()
+        return True
+
+
 class SimTool:
     """A tool from the ``tools:`` part of a scenario."""
 
@@ -107,6 +129,8 @@ class CheckedProvider:
         self.requests = 0
         self.summary_requests = 0
         self.violations: list[str] = []
+        self.seen: list[RequestSeen] = []
+        self.replies: list[Message] = []
 
     @property
     def dialect(self) -> str:
@@ -122,8 +146,10 @@ class CheckedProvider:
         self.violations += protocol_violations(
             self._inner.dialect, request.messages, tools=[spec.name for spec in request.tools]
         )
+        self.seen.append(RequestSeen(request.purpose, request.system, request.messages))
         self._check_window(request)
         reply = self._inner.complete(request, on_text)
+        self.replies.append(reply.message)
         if request.purpose == "turn" and reply.usage is not None and reply.usage.context_tokens:
             self._counted = ((*request.messages, reply.message), reply.usage.context_tokens)
         return reply
@@ -163,7 +189,7 @@ class World:
     def __init__(
         self, scenario: Scenario, seed: int, *, provider: Provider | None = None, tools: Sequence[Tool] | None = None
     ) -> None:
-        self.base = _home_disk()
+        self.base = _home_disk(store_files(scenario.memory or StoreFiles()))
         self.log = OpLog()
         self.faults = FaultPlan(scenario.faults.disk) if scenario.faults.disk else None
         self.fs = SimFileSystem(self.base, log=self.log, faults=self.faults)
@@ -200,16 +226,36 @@ def make_provider(scenario: Scenario) -> Provider:
     )
 
 
-def _home_disk() -> Disk:
-    """A machine with a user's home and a project in it, all of it durable."""
+def store_files(files: StoreFiles) -> dict[str, bytes | None]:
+    """Path -> bytes of files in the two stores of memory."""
+    return {
+        posixpath.join(folder, name): None if text is None else text.encode()
+        for folder, named in ((PROJECT_STORE, files.project), (USER_STORE, files.user))
+        for name, text in named.items()
+    }
+
+
+def _home_disk(files: Mapping[str, bytes | None]) -> Disk:
+    """A machine with a user's home, a project and ``files``, all of it durable."""
     folders: dict[int, dict[str, int]] = {ROOT: {}}
-    inode = ROOT
-    for path in (posixpath.dirname(HOME), PROJECT):
-        parent = ROOT
+    contents: dict[int, bytes] = {}
+    last = ROOT
+
+    def enter(parent: int, name: str) -> int:
+        nonlocal last
+        if name not in folders[parent]:
+            last += 1
+            folders[parent][name] = last
+        return folders[parent][name]
+
+    for path in (posixpath.dirname(HOME), PROJECT, *[posixpath.dirname(file) for file in files]):
+        inode = ROOT
         for name in path.strip("/").split("/"):
-            if name not in folders[parent]:
-                inode += 1
-                folders[parent][name] = inode
-                folders[inode] = {}
-            parent = folders[parent][name]
-    return Disk({}, folders)
+            inode = enter(inode, name)
+            folders.setdefault(inode, {})
+    for file, data in files.items():
+        inode = ROOT
+        for name in file.strip("/").split("/"):
+            inode = enter(inode, name)
+        contents[inode] = data or b""
+    return Disk(contents, folders)

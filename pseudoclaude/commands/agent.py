@@ -183,7 +183,7 @@ def _assembled(
         on_text=callbacks.on_text,
         on_progress=callbacks.on_progress,
         end_turn=writer.end_turn,
-        after_turn=_remember(machine.fs, memory, writer, session_id),
+        after_turn=remember(machine.fs, memory, folder, writer.loaded.next_n, session_id),
     )
     return Agent(machine, place, writer, runner, memory, session_id)
 
@@ -207,15 +207,14 @@ def open_memory(
     )
 
 
-def _remember(
-    fs: FileSystem, memory: MemoryManager, writer: SessionWriter, session_id: str
+def remember(
+    fs: FileSystem, memory: MemoryManager, folder: str, next_n: int, session_id: str
 ) -> Callable[[Sequence[Message]], None]:
-    """Hand a turn to Memory with the numbers of its records: those since the last turn that was handed over."""
-    next_n = writer.loaded.next_n
+    """Hand a turn to Memory with the numbers of its records: those from ``next_n`` on, or since the last turn that was handed over."""
 
     def after_turn(messages: Sequence[Message]) -> None:
         nonlocal next_n
-        first, next_n = next_n, load(writer.folder, fs=fs).next_n
+        first, next_n = next_n, load(folder, fs=fs).next_n
         memory.update_async(messages, session_id=session_id, range=(first, next_n - 1))
 
     return after_turn
