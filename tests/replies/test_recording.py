@@ -11,8 +11,8 @@ import msgspec
 import pytest
 import yaml
 
+from simulator.commands.record import record_cassette
 from simulator.record import record
-from simulator.record_cassette import main, record_cassette
 from simulator.replies.cassettes import Cassette, load_cassette
 from simulator.replies.emulator import running_emulator
 from simulator.replies.errors import CassetteUnreadable
@@ -52,8 +52,8 @@ def test_an_own_cassette_is_the_script_over_http(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_an_own_cassette_is_made_again_byte_for_byte(name: str, tmp_path: Path) -> None:
-    plain = ["--plain"] if name == "anthropic_parallel_tools" else []
-    main([str(OWN / f"{name}.script.yaml"), "--out", str(tmp_path / "again.yaml"), *plain])
+    out = tmp_path / "again.yaml"
+    record_cassette(OWN / f"{name}.script.yaml", out, stream=name != "anthropic_parallel_tools")
     assert (tmp_path / "again.yaml").read_bytes() == (OWN / f"{name}.yaml").read_bytes()
 
 
