@@ -32,11 +32,13 @@ class Recoverer:
         self._settings = settings
         self._clock = SimClock()
         self._ids = SimIds(0)
+        self._folders: object = None
+        self._looked_up: dict[str, int] = {}
         self._checked: dict[int, list[tuple[History, tuple[str, ...]]]] = {}
 
     def recover(self, disk: Disk, folder: str, log: OpLog | None = None) -> Recovered:
         """What the product does with ``disk``.  ``log`` records the calls of the opening and the append, for a second crash."""
-        fs = SimFileSystem(disk)
+        fs = SimFileSystem(disk, paths=self._paths(disk))
         loaded = self._look(folder, lambda: self._product.load(folder, fs=fs, dangling="trim"), fs)
         fs.log = log
         reopened, untouched = self._live(folder, fs, log)
@@ -44,13 +46,20 @@ class Recoverer:
         usable = self._look(folder, lambda: self._product.load(folder, fs=fs, dangling="trim"), fs)
         return Recovered(loaded, reopened, untouched, PROBE, usable, fs.open_files)
 
+    def _paths(self, disk: Disk) -> dict[str, int]:
+        """Looked-up paths, shared by all disks with the same folders."""
+        if disk.folders is not self._folders:
+            self._folders = disk.folders
+            self._looked_up = {}
+        return self._looked_up
+
     def _live(self, folder: str, fs: SimFileSystem, log: OpLog | None) -> tuple[Loaded, bool]:
         """One process: open, append the probe, close.  What it loaded, and whether opening left every byte alone."""
         untouched = True
 
         def open_and_append() -> LoadResult:
             nonlocal untouched
-            before = _session_bytes(fs, folder)
+            fs.touched.clear()
             writer = self._product.open(
                 folder,
                 settings=self._settings,
@@ -60,7 +69,7 @@ class Recoverer:
                 dangling="trim",
             )
             try:
-                untouched = _session_bytes(fs, folder) == before
+                untouched = not fs.changed_besides(posixpath.join(folder, LOCK_NAME))
                 if log is not None:
                     log.ack(folder, OPENED, durable=self._settings.durability != "off")
                     log.issue(folder, APPENDED)
@@ -99,11 +108,6 @@ class Recoverer:
         found = tuple(protocol_violations(self._settings.dialect, (*messages, NEXT)))
         known.append((messages, found))
         return found
-
-
-def _session_bytes(fs: SimFileSystem, folder: str) -> list[tuple[str, bytes]]:
-    """Every file of the session but the lock, whose text may change at each opening."""
-    return [(path, data) for path, data in fs.files_under(folder) if posixpath.basename(path) != LOCK_NAME]
 
 
 def _spills(folder: str, messages: History, fs: SimFileSystem) -> tuple[SpillSeen, ...]:

@@ -76,6 +76,21 @@ class FaultPlan:
             self.fired += 1
         return found
 
+    def strike(self, call: CallKind, path: str) -> DiskFault | None:
+        """Raise what the fault of this call raises before it does anything; a fault that the call itself has to act on is returned."""
+        fault = self.hit(call, path)
+        if fault is None:
+            return None
+        if fault.exception:
+            if fault.when == "before":
+                raise EXCEPTIONS[fault.exception]
+            return fault
+        if call in ("write", "fsync") or (call == "pread" and fault.partial):
+            return fault
+        if fault.error:
+            raise os_error(fault.error, path)
+        return None
+
 
 def os_error(name: str, path: str) -> OSError:
     """The ``OSError`` a real disk would raise, by errno name."""

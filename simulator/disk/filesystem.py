@@ -15,7 +15,7 @@ from typing import NoReturn
 import msgspec
 
 from pseudoclaude.ports import OpenMode, Stat
-from simulator.disk.faults import EXCEPTIONS, CallKind, DiskFault, FaultPlan, os_error
+from simulator.disk.faults import CallKind, DiskFault, FaultPlan, os_error
 from simulator.disk.files import File, Handle
 from simulator.disk.names import Names, check_encodable
 from simulator.disk.oplog import OpLog, call_site
@@ -29,12 +29,21 @@ class ProcessKilled(BaseException):
 class SimFileSystem:
     """A file system in memory.  ``log`` None records nothing, which is what makes thousands of recoveries a second possible."""
 
-    def __init__(self, disk: Disk | None = None, *, log: OpLog | None = None, faults: FaultPlan | None = None) -> None:
-        disk = disk if disk is not None else Disk.empty()
+    def __init__(
+        self,
+        disk: Disk | None = None,
+        *,
+        log: OpLog | None = None,
+        faults: FaultPlan | None = None,
+        paths: dict[str, int] | None = None,
+    ) -> None:
+        disk = disk or Disk.empty()
         self.log = log
         self.faults = faults
         self._files = {inode: File(data) for inode, data in disk.files.items()}
-        self._names = Names({inode: dict(names) for inode, names in disk.folders.items()})
+        self._names = Names({inode: dict(names) for inode, names in disk.folders.items()}, paths)
+        self.touched: set[int] = set()
+        """Inodes that were written, cut, made, renamed or unlinked; the harness empties it to watch what happens next."""
         self._folders = self._names.folders
         self._folder_locks: dict[int, File] = {}
         """Stand-ins for the folders that were opened; they hold only a lock."""
@@ -53,6 +62,7 @@ class SimFileSystem:
         inode = self._new_inode()
         self._folders[inode] = {}
         self._names.add(parent, name, inode)
+        self.touched.add(inode)
         self._record(Op("mkdir", inode=inode, parent=parent, name=name))
         if after is not None:
             _finish(after)
@@ -70,6 +80,7 @@ class SimFileSystem:
             inode = self._new_inode()
             self._files[inode] = File()
             self._names.add(parent, name, inode)
+            self.touched.add(inode)
             self._record(Op("create", inode=inode, parent=parent, name=name))
         elif mode == "create":
             raise os_error("EEXIST", path)
@@ -100,6 +111,7 @@ class SimFileSystem:
                 file.data.extend(bytes(offset - len(file.data)))
             file.data[offset:end] = accepted
             error = fault.error if fault is not None else ""
+            self.touched.add(handle.inode)
             self._record(Op("write", inode=handle.inode, offset=offset, data=bytes(accepted), error=error))
         if fault is not None and fault.error:
             raise os_error(fault.error, handle.path)
@@ -130,6 +142,7 @@ class SimFileSystem:
             raise os_error("EINVAL", handle.path)
         after = self._enter("truncate", handle.path)
         handle.file.resize(size)
+        self.touched.add(handle.inode)
         self._record(Op("truncate", inode=handle.inode, size=size))
         if after is not None:
             _finish(after)
@@ -173,7 +186,8 @@ class SimFileSystem:
         del self._handles[fd]
         if handle.file.locked_by == fd:
             handle.file.locked_by = None
-        self._record(Op("close", inode=handle.inode))
+        if self.log is not None:
+            self._record(Op("close", inode=handle.inode))
         if fault is not None and fault.error:
             raise os_error(fault.error, handle.path)
         if fault is not None:
@@ -217,6 +231,7 @@ class SimFileSystem:
         if existing != inode:
             self._names.remove(from_parent, from_name)
             self._names.add(to_parent, to_name, inode)
+            self.touched.add(inode)
             op = Op("rename", inode=inode, parent=from_parent, name=from_name)
             self._record(msgspec.structs.replace(op, target_parent=to_parent, target_name=to_name))
         if after is not None:
@@ -233,6 +248,7 @@ class SimFileSystem:
         if path.endswith("/"):
             raise os_error("ENOTDIR", path)
         self._names.remove(parent, name)
+        self.touched.add(inode)
         self._record(Op("unlink", inode=inode, parent=parent, name=name))
         if after is not None:
             _finish(after)
@@ -248,6 +264,7 @@ class SimFileSystem:
         if self._folders[inode]:
             raise os_error("ENOTEMPTY", path)
         self._names.remove(parent, name)
+        self.touched.add(inode)
         self._record(Op("rmdir", inode=inode, parent=parent, name=name))
         if after is not None:
             _finish(after)
@@ -257,7 +274,8 @@ class SimFileSystem:
         inode = self._names.find(path)
         if inode not in self._folders:
             raise os_error("ENOTDIR", path)
-        self._record(Op("fsync_dir", inode=inode))
+        if self.log is not None:
+            self._record(Op("fsync_dir", inode=inode))
         if after is not None:
             _finish(after)
 
@@ -317,6 +335,14 @@ class SimFileSystem:
                     found.append((f"{folder}/{name}", bytes(self._files[child].data)))
         return sorted(found)
 
+    def changed_besides(self, path: str) -> bool:
+        """Did any file but ``path`` change since ``touched`` was emptied?"""
+        try:
+            spared = self._names.find(path)
+        except OSError:
+            spared = 0
+        return any(inode != spared and inode not in self._folders for inode in self.touched)
+
     @property
     def open_files(self) -> int:
         return len(self._handles)
@@ -327,20 +353,7 @@ class SimFileSystem:
         """Apply the fault for this call, if any; returns it when the call still has to act on it."""
         if self._dead:
             raise ProcessKilled
-        if self.faults is None:
-            return None
-        fault = self.faults.hit(call, path)
-        if fault is None:
-            return None
-        if fault.exception:
-            if fault.when == "before":
-                raise EXCEPTIONS[fault.exception]
-            return fault
-        if call in ("write", "fsync") or (call == "pread" and fault.partial):
-            return fault
-        if fault.error:
-            raise os_error(fault.error, path)
-        return None
+        return None if self.faults is None else self.faults.strike(call, path)
 
     def _record(self, op: Op) -> None:
         if self.log is not None:
@@ -360,7 +373,7 @@ class SimFileSystem:
             self._record(Op("fsync", inode=handle.inode, error=fault.error or "EIO"))
         if fault.dialect == "ext4":
             file.lose()
-        if fault.dialect == "btrfs":
+        elif fault.dialect == "btrfs":
             file.data[:] = file.synced
             self._record(Op("truncate", inode=handle.inode, size=len(file.synced)))
         raise os_error(fault.error or "EIO", handle.path)
@@ -372,9 +385,8 @@ class SimFileSystem:
         self._handles = {}
 
     def _new_inode(self) -> int:
-        inode = self._next_inode
         self._next_inode += 1
-        return inode
+        return self._next_inode - 1
 
     def _handle(self, fd: int) -> Handle:
         handle = self._handles.get(fd)

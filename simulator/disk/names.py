@@ -17,18 +17,18 @@ _UTF8_BYTES_MAX = 4
 class Names:
     """``folders`` may be read by all; names change only through ``add`` and ``remove``."""
 
-    def __init__(self, folders: dict[int, dict[str, int]]) -> None:
+    def __init__(self, folders: dict[int, dict[str, int]], found: dict[str, int] | None = None) -> None:
         self.folders = folders
-        self._found: dict[str, int] = {}
-        """Paths looked up since a name last changed."""
+        self._found: dict[str, int] = {} if found is None else found
+        """Paths looked up since a name last changed.  The first one may be shared by disks with equal folders."""
 
     def add(self, parent: int, name: str, inode: int) -> None:
         self.folders[parent][name] = inode
-        self._found.clear()
+        self._found = {}
 
     def remove(self, parent: int, name: str) -> None:
         del self.folders[parent][name]
-        self._found.clear()
+        self._found = {}
 
     def find(self, path: str) -> int:
         """The inode a path stands for."""
