@@ -92,6 +92,12 @@ class FaultPlan:
         return None
 
 
+def finish(after: DiskFault | None) -> None:
+    """The call took effect; raise the exception that was to come after it, if one was."""
+    if after is not None and after.exception:
+        raise EXCEPTIONS[after.exception]
+
+
 def os_error(name: str, path: str) -> OSError:
     """The ``OSError`` a real disk would raise, by errno name."""
     code = getattr(errno, name)

@@ -15,7 +15,7 @@ from typing import NoReturn
 import msgspec
 
 from pseudoclaude.ports import OpenMode, Stat
-from simulator.disk.faults import CallKind, DiskFault, FaultPlan, os_error
+from simulator.disk.faults import CallKind, DiskFault, FaultPlan, finish, os_error
 from simulator.disk.files import File, Handle
 from simulator.disk.names import Names, check_encodable
 from simulator.disk.oplog import OpLog, call_site
@@ -65,7 +65,7 @@ class SimFileSystem:
         self.touched.add(inode)
         self._record(Op("mkdir", inode=inode, parent=parent, name=name))
         if after is not None:
-            _finish(after)
+            finish(after)
 
     def open(self, path: str, mode: OpenMode) -> int:
         after = self._enter("open", path)
@@ -94,7 +94,7 @@ class SimFileSystem:
         file = self._files.get(inode) or self._folder_locks.setdefault(inode, File())
         self._handles[fd] = Handle(inode, file, mode, path)
         if after is not None:
-            _finish(after)
+            finish(after)
         return fd
 
     def write(self, fd: int, data: bytes) -> int:
@@ -116,7 +116,7 @@ class SimFileSystem:
         if fault is not None and fault.error:
             raise os_error(fault.error, handle.path)
         if fault is not None:
-            _finish(fault)
+            finish(fault)
         return len(accepted)
 
     def pread(self, fd: int, count: int, offset: int) -> bytes:
@@ -131,7 +131,7 @@ class SimFileSystem:
         if fault is not None and fault.partial:
             count = min(count, fault.partial)
         if fault is not None:
-            _finish(fault)
+            finish(fault)
         return bytes(handle.file.data[offset : offset + count])
 
     def truncate(self, fd: int, size: int) -> None:
@@ -145,7 +145,7 @@ class SimFileSystem:
         self.touched.add(handle.inode)
         self._record(Op("truncate", inode=handle.inode, size=size))
         if after is not None:
-            _finish(after)
+            finish(after)
 
     def fstat(self, fd: int) -> Stat:
         handle = self._handle(fd)
@@ -159,7 +159,7 @@ class SimFileSystem:
             after = self._enter("fsync_dir", handle.path)
             self._record(Op("fsync_dir", inode=handle.inode))
             if after is not None:
-                _finish(after)
+                finish(after)
             return
         file = handle.file
         fault = self._enter("fsync", handle.path)
@@ -173,7 +173,7 @@ class SimFileSystem:
                 file.sync()
             self._record(Op("fsync", inode=handle.inode))
             if fault is not None:
-                _finish(fault)
+                finish(fault)
             return
         self._failing_sync(handle, fault)
 
@@ -191,7 +191,7 @@ class SimFileSystem:
         if fault is not None and fault.error:
             raise os_error(fault.error, handle.path)
         if fault is not None:
-            _finish(fault)
+            finish(fault)
 
     def lock(self, fd: int) -> bool:
         handle = self._handle(fd)
@@ -200,14 +200,14 @@ class SimFileSystem:
         if free:
             handle.file.locked_by = fd
         if after is not None:
-            _finish(after)
+            finish(after)
         return free
 
     def stat(self, path: str) -> Stat:
         after = self._enter("stat", path)
         inode = self._names.find(path)
         if after is not None:
-            _finish(after)
+            finish(after)
         file = self._files.get(inode)
         return Stat("dir", 0, inode) if file is None else Stat("file", len(file.data), inode)
 
@@ -215,7 +215,7 @@ class SimFileSystem:
         after = self._enter("listdir", path)
         names = list(self._names.folder(path))
         if after is not None:
-            _finish(after)
+            finish(after)
         return names
 
     def rename(self, source: str, target: str) -> None:
@@ -235,7 +235,7 @@ class SimFileSystem:
             op = Op("rename", inode=inode, parent=from_parent, name=from_name)
             self._record(msgspec.structs.replace(op, target_parent=to_parent, target_name=to_name))
         if after is not None:
-            _finish(after)
+            finish(after)
 
     def unlink(self, path: str) -> None:
         after = self._enter("unlink", path)
@@ -251,7 +251,7 @@ class SimFileSystem:
         self.touched.add(inode)
         self._record(Op("unlink", inode=inode, parent=parent, name=name))
         if after is not None:
-            _finish(after)
+            finish(after)
 
     def rmdir(self, path: str) -> None:
         after = self._enter("rmdir", path)
@@ -267,7 +267,7 @@ class SimFileSystem:
         self.touched.add(inode)
         self._record(Op("rmdir", inode=inode, parent=parent, name=name))
         if after is not None:
-            _finish(after)
+            finish(after)
 
     def fsync_dir(self, path: str) -> None:
         after = self._enter("fsync_dir", path)
@@ -277,7 +277,7 @@ class SimFileSystem:
         if self.log is not None:
             self._record(Op("fsync_dir", inode=inode))
         if after is not None:
-            _finish(after)
+            finish(after)
 
     # --- for the harness ---------------------------------------------------------------------------------------
 
@@ -395,9 +395,3 @@ class SimFileSystem:
                 raise ProcessKilled
             raise os_error("EBADF", str(fd))
         return handle
-
-
-def _finish(after: DiskFault | None) -> None:
-    """The call took effect; raise the exception that was to come after it, if one was."""
-    if after is not None and after.exception:
-        raise EXCEPTIONS[after.exception]
