@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from rich.console import Console
 
 from pseudoclaude.commands import memory as memory_command
+from pseudoclaude.commands import sessions as sessions_command
 from pseudoclaude.commands.agent import Agent, Callbacks, Machine, Place, open_agent, open_memory
 from pseudoclaude.commands.chat import Chat, session_lines
+from pseudoclaude.commands.check import check as check_log
 from pseudoclaude.commands.interrupts import Interrupts
 from pseudoclaude.commands.providers import DEFAULT_PROVIDER, open_provider
 from pseudoclaude.commands.run import run_task
@@ -34,6 +36,8 @@ app = typer.Typer(
 
 memory_app = typer.Typer(help="What is remembered for new sessions.", no_args_is_help=True)
 app.add_typer(memory_app, name="memory")
+sessions_app = typer.Typer(help="What was said before.", no_args_is_help=True)
+app.add_typer(sessions_app, name="sessions")
 
 ProviderOption = Annotated[
     str,
@@ -97,6 +101,76 @@ def validate(
     raise typer.Exit(validate_file(file, dialect, as_json=json, out=sys.stdout, err=sys.stderr))
 
 
+@app.command()
+def check(
+    file: Annotated[str, typer.Argument(help="A session folder or its log.")],
+    dangling: Annotated[
+        Literal["trim", "answer"], typer.Option(help="Calls without a result: trim them, or answer them as unknown.")
+    ] = "trim",
+    dialect: Annotated[str, typer.Option(help="Form of the messages in --json.")] = "anthropic",
+    json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+) -> None:
+    """Say what a session log still holds and what is lost.  It is only read.
+
+    Exit status: 0 nothing unsettled, 1 something is, 2 it cannot be read.
+    """
+    raise typer.Exit(
+        check_log(
+            os.path.abspath(file),
+            RealFileSystem(),
+            dangling=dangling,
+            dialect=dialect,
+            as_json=json,
+            out=sys.stdout,
+            err=sys.stderr,
+        )
+    )
+
+
+AllOption = Annotated[bool, typer.Option("--all", help="Of all projects, not only of this folder.")]
+SessionArgument = Annotated[str, typer.Argument(help="Its id, a beginning of it that no other has, or latest.")]
+
+
+@sessions_app.command("list")
+def sessions_list(
+    every: AllOption = False, json: Annotated[bool, typer.Option("--json", help="Print them as JSON.")] = False
+) -> None:
+    """The sessions of this project, the newest first, damaged ones too."""
+    raise typer.Exit(sessions_command.list_all(_shelf(every), as_json=json, out=sys.stdout))
+
+
+@sessions_app.command("show")
+def sessions_show(session: SessionArgument, every: AllOption = False) -> None:
+    """What one session holds.  Exit status: 0, or 1 when it is damaged."""
+    raise typer.Exit(sessions_command.show(_shelf(every), session, sys.stdout))
+
+
+@sessions_app.command("fork")
+def sessions_fork(session: SessionArgument, every: AllOption = False) -> None:
+    """A new session that begins with the history of this one; its id is printed."""
+    raise typer.Exit(sessions_command.fork(_shelf(every), session, RealClock(), RealIds(), sys.stdout))
+
+
+@sessions_app.command("export")
+def sessions_export(
+    session: SessionArgument,
+    form: Annotated[Literal["jsonl", "markdown"], typer.Option("--format", help="How it is printed.")] = "markdown",
+    every: AllOption = False,
+) -> None:
+    """Print the history of a session."""
+    raise typer.Exit(sessions_command.export(_shelf(every), session, form, sys.stdout))
+
+
+@sessions_app.command("delete")
+def sessions_delete(
+    session: SessionArgument,
+    yes: Annotated[bool, typer.Option("--yes", help="Really remove it.")] = False,
+    every: AllOption = False,
+) -> None:
+    """Remove a session with all its files, and say which.  Without --yes nothing is removed, and the exit status is 1."""
+    raise typer.Exit(sessions_command.delete(_shelf(every), session, RealIds(), sure=yes, out=sys.stdout))
+
+
 @memory_app.command("list")
 def memory_list() -> None:
     """All notes of this project and of the user."""
@@ -123,6 +197,11 @@ def _agent(choice: str, model: str, base_url: str | None, resume: str, callbacks
         resume=resume,
         callbacks=callbacks,
     )
+
+
+def _shelf(every: bool) -> sessions_command.Shelf:
+    place = _place()
+    return sessions_command.Shelf(place.home, None if every else place.project, RealFileSystem())
 
 
 def _machine() -> Machine:

@@ -17,7 +17,7 @@ from typing import Literal
 import msgspec
 
 from pseudoclaude.errors import SessionUnreadable
-from pseudoclaude.messages import History, ToolCall
+from pseudoclaude.messages import History, Message, ToolCall
 from pseudoclaude.ports import FileSystem, Stat
 from pseudoclaude.protocol import Repair, repair
 from pseudoclaude.session.findings import Finding
@@ -32,6 +32,8 @@ UNSYNCED_NAME = "unsynced"
 LOCK_NAME = "lock"
 WHOLE_BYTES = 1 << 20
 """Logs up to this size are read whole."""
+QUOTE_CHARS = 500
+"""So much of a message or call that repair left out is quoted in its finding."""
 
 State = Literal["clean", "repaired", "damaged", "empty", "missing", "unsupported"]
 
@@ -78,11 +80,13 @@ def load_log(
     *,
     dangling: Dangling = "trim",
     scan_all: bool = False,
+    check_spills: bool = True,
     whole_bytes: int = WHOLE_BYTES,
     chunk_bytes: int = CHUNK_BYTES,
 ) -> LoadResult:
     """Read a session folder or a log file.  See the module docstring for what it promises.
 
+    ``check_spills``: read every spilled result that the history names and compare its digest (a list of sessions does not need it).
     ``whole_bytes`` and ``chunk_bytes`` change what is read at a time, never what comes out.
     """
     folder, log = _locate(path, fs)
@@ -104,7 +108,8 @@ def load_log(
             fs.close(fd)
         if replay.header is not None and replay.header.version != VERSION:
             return _unsupported(replay.header, name, size)
-        return _result(folder, fs, replay, findings, dangling, (start, size, ends_open))
+        result = _result(folder, replay, findings, dangling, (start, size, ends_open))
+        return _with_files(folder, fs, result, replay, check_spills)
     except OSError as error:
         raise _unreadable(log, error) from error
 
@@ -120,7 +125,6 @@ def _replayed(reader: LogReader, whole: bool) -> tuple[Replay, tuple[Finding, ..
 
 def _result(
     folder: str,
-    fs: FileSystem,
     replay: Replay,
     findings: tuple[Finding, ...],
     dangling: Dangling,
@@ -128,15 +132,12 @@ def _result(
 ) -> LoadResult:
     start, size, ends_open = extent
     fixed, repairs = repair(tuple(replay.messages), dangling=dangling)
-    outside = _header_finding(replay, size) + _spill_findings(folder, fixed, replay, fs)
-    if not fixed and not replay.records:
-        outside += _lonely_spills(folder, fs)
-    damaged = replay.account.damaged or bool(outside)
+    header = _header_finding(replay, size)
     if repairs:
         findings += _repair_findings(repairs, replay)
-    findings += outside
+    findings += header
     return LoadResult(
-        _state(damaged, findings, replay, bool(repairs)),
+        _state(replay.account.damaged or bool(header), findings, replay, bool(repairs)),
         (replay.header.id if replay.header is not None else "") or posixpath.basename(folder),
         model=replay.model,
         messages=fixed,
@@ -152,6 +153,16 @@ def _result(
         ends_open=ends_open,
         cut=replay.was_cut,
     )
+
+
+def _with_files(folder: str, fs: FileSystem, result: LoadResult, replay: Replay, check_spills: bool) -> LoadResult:
+    """``result`` with what the files beside the log say against it."""
+    found = _spill_findings(folder, result.messages, replay, fs) if check_spills else ()
+    if not result.messages and not replay.records:
+        found += _lonely_spills(folder, fs)
+    if not found:
+        return result
+    return msgspec.structs.replace(result, state="damaged", findings=result.findings + found)
 
 
 def truncate_dangling_tool_calls(messages: History) -> tuple[History, tuple[ToolCall, ...]]:
@@ -228,8 +239,23 @@ def _repair_findings(repairs: tuple[Repair, ...], replay: Replay) -> tuple[Findi
     found = []
     for done in repairs:
         offset, length = replay.origin(done.position)
-        found.append(Finding("repair", offset, length, False, done.detail))
+        found.append(Finding("repair", offset, length, False, done.detail + _quoted(done)))
     return tuple(found)
+
+
+def _quoted(done: Repair) -> str:
+    """What went with a repair, in its own words: it is lost to the model, and must not be to the reader."""
+    said = []
+    for item in done.removed:
+        if isinstance(item, Message):
+            said.append(item.tool_result.content if item.tool_result is not None else item.content)
+        elif isinstance(item, ToolCall):
+            said.append(item.arguments)
+    return "".join(
+        f"; it held {text[:QUOTE_CHARS]!r}" + (f" … of {len(text):,} characters" if len(text) > QUOTE_CHARS else "")
+        for text in said
+        if text
+    )
 
 
 def _spill_findings(folder: str, messages: History, replay: Replay, fs: FileSystem) -> tuple[Finding, ...]:

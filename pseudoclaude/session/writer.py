@@ -195,6 +195,8 @@ class LogWriter:
             while self._unsaved:
                 self._write_record(self._unsaved[0])
                 self._unsaved.pop(0)
+                if self._settings.durability == "always":
+                    self._sync()  # one at a time: of two unsynced lines a disk may keep the second alone
             if sync and not self._file.is_durable:
                 self._sync()
         except OSError as error:
