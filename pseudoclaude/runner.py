@@ -10,6 +10,9 @@ provider counts more than we estimate and refuses, the context is compacted and 
 could not be written) ends the turn with that error; the messages are in memory and the writer saves them first when the disk is well
 again.
 
+Python's own ``KeyboardInterrupt`` can fall between a message in memory and its record; a front end that lets it through gives a
+conversation whose changes are shielded from it, as ``commands.interrupts`` does.
+
 Refuses: to run a call of a reply that was cut off in it, since half of an argument may still be JSON.
 """
 
