@@ -113,7 +113,7 @@ def selftest(
     paths: Annotated[list[str] | None, typer.Argument(help="Scenario files or folders.", metavar="[PATH]...")] = None,
 ) -> None:
     """Run every planted bug until the oracles that must catch it did.  Status 1 when one of them stays blind."""
-    scenarios = [load_scenario(path) for path in find_scenarios(tuple(paths or [f"{DEFAULT_SUITES}/{COMPARED_SUITE}"]))]
+    scenarios = [load_scenario(path) for path in find_scenarios(tuple(paths or [DEFAULT_SUITES]))]
     missed = 0
     for planted in PLANTED.values():
         caught = hunt(planted, scenarios)

@@ -1,4 +1,4 @@
-"""The seam where a broken variant takes the place of the product's session code or memory, or stands between the product and its disk.
+"""The seam where a broken variant takes the place of the product's session code, compaction or memory, or stands between it and its disk or model.
 
 Nothing else of the product can be swapped.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from pseudoclaude.compact import Runtime
 from pseudoclaude.conversation import Hooks
 from pseudoclaude.memory import MemoryManager
 from pseudoclaude.messages import Message
@@ -41,6 +42,14 @@ class Product:
 
     def load(self, folder: str, *, fs: FileSystem, dangling: Dangling) -> LoadResult:
         return load(folder, fs=fs, dangling=dangling)
+
+    def provider(self, provider: Provider) -> Provider:
+        """What the product is given as its model."""
+        return provider
+
+    def runtime(self, *, fs: FileSystem, session_folder: str, settings: Settings) -> Runtime:
+        """What Compact remembers in one process."""
+        return Runtime(fs=fs, session_folder=session_folder, settings=settings)
 
     def memory(
         self,

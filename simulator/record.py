@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import hashlib
 
-from pseudoclaude.compact import Runtime
 from pseudoclaude.compact.manager import PROGRESS
 from pseudoclaude.conversation import Conversation, Hooks
 from pseudoclaude.errors import NotDurable, PseudoClaudeError, SessionError
@@ -138,11 +137,11 @@ class Process:
         observed.resumed(self.writer.loaded.messages)
         hooks = observed.hooks(self.writer, settings.durability)
         self.conversation = Conversation(self.writer.loaded.messages, hooks)
-        self.runtime = Runtime(fs=fs, session_folder=observed.folder, settings=settings)
+        self.runtime = product.runtime(fs=fs, session_folder=observed.folder, settings=settings)
         self.memory = None if watch is None else MemoryProcess(watch, fs, self.writer, observed.folder)
         self.system = system_prompt() if self.memory is None else self.memory.system
         self.runner = Runner(
-            provider=world.retrying,
+            provider=product.provider(world.retrying),
             conversation=self.conversation,
             runtime=self.runtime,
             tools=world.tools,

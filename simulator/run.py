@@ -105,7 +105,7 @@ def _verdict(result: SweepResult, problem: str) -> Verdict:
 def _unexpected(scenario: Scenario, recording: Recording) -> str:
     """What the run itself shows against the scenario: a request the provider would refuse, or another number than expected."""
     if recording.violations:
-        return f"a request of the run breaks the protocol: {recording.violations[0]}"
+        return f"a request of the run may not be sent: {recording.violations[0]}"
     for name, wanted in sorted(scenario.expect.facts.items()):
         if name not in recording.facts:
             return f"there is no fact {name!r}; facts are {', '.join(sorted(recording.facts))} - at `$.expect.facts`"

@@ -11,6 +11,13 @@ from __future__ import annotations
 
 import msgspec
 
+from simulator.planted.compaction import (
+    AcceptsEmptySummary,
+    BreakerNeverOpens,
+    IgnoresWindow,
+    KeepsUsage,
+    PreviewBeforeSpill,
+)
 from simulator.planted.disks import NoFolderSync, NoSpillSync, NoSync
 from simulator.planted.older_log import OlderLogProtocol
 from simulator.planted.sessions import (
@@ -25,12 +32,14 @@ from simulator.values import OracleName
 
 
 class Planted(msgspec.Struct, frozen=True):
-    """One variant.  ``caught_by``: the oracles that must break, each of them."""
+    """One variant.  ``caught_by``: the oracles that must break, each of them.  ``caught_in_run``: the scenario whose run itself must go
+    against it, before any crash: an expected fact, an expected failure, a request that may not be sent."""
 
     name: str
     why: str
     product: Product
-    caught_by: tuple[OracleName, ...]
+    caught_by: tuple[OracleName, ...] = ()
+    caught_in_run: str = ""
 
 
 _VARIANTS = (
@@ -50,6 +59,36 @@ _VARIANTS = (
     Planted("writes_on_open", "opening for append writes", WritesOnOpen(), ("O9",)),
     Planted("invents_message", "a message loads that nobody wrote", InventsMessage(), ("O4",)),
     Planted("drops_a_middle_message", "a good line beside a bad one is skipped", DropsAMiddleMessage(), ("O5",)),
+    Planted(
+        "preview_before_spill",
+        "the preview stands in the history before the file that it names is there",
+        PreviewBeforeSpill(),
+        ("O7",),
+    ),
+    Planted(
+        "keeps_usage",
+        "the usage of the replaced history is taken for that of the summary",
+        KeepsUsage(),
+        caught_in_run="summary_breaker/retried_until_it_works",
+    ),
+    Planted(
+        "breaker_never_opens",
+        "a summary is asked for in every turn, however often it failed",
+        BreakerNeverOpens(),
+        caught_in_run="summary_breaker/open_for_ten_turns",
+    ),
+    Planted(
+        "ignores_window",
+        "a request is sent that does not fit the window",
+        IgnoresWindow(),
+        caught_in_run="summary_breaker/window_full_drop_oldest",
+    ),
+    Planted(
+        "accepts_empty_summary",
+        "an empty summary takes the place of the history",
+        AcceptsEmptySummary(),
+        caught_in_run="summary_breaker/empty_once",
+    ),
 )
 PLANTED: dict[str, Planted] = {variant.name: variant for variant in _VARIANTS}
 

@@ -28,8 +28,7 @@ def test_two_recordings_of_one_scenario_are_equal() -> None:
 @pytest.mark.parametrize("planted", PLANTED.values(), ids=lambda planted: planted.name)
 def test_every_planted_bug_is_caught_by_the_oracles_that_must(planted: Planted) -> None:
     root = SUITE.parent
-    suites = [load_scenario(path) for path in find_scenarios((str(SUITE),))]
-    del root
+    suites = [load_scenario(path) for path in find_scenarios((str(root),))]
     caught = hunt(planted, suites)
     assert caught.complete, caught.words
 
