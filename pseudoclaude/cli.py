@@ -48,7 +48,9 @@ ProviderOption = Annotated[
 ]
 ModelOption = Annotated[str, typer.Option(envvar="PSEUDOCLAUDE_MODEL", help="Model, where the provider names none.")]
 BaseUrlOption = Annotated[str | None, typer.Option(help="Where the provider's API is served.")]
-ResumeOption = Annotated[str, typer.Option(help="Go on with this session of the project.")]
+ResumeOption = Annotated[
+    str, typer.Option(help="Go on with this session of the project: an id, the beginning of one, or latest.")
+]
 
 
 @app.command()

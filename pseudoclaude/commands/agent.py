@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from pseudoclaude.commands.interrupts import Shield, SteadyConversation
 from pseudoclaude.compact import Runtime
 from pseudoclaude.compact.spill import FOLDER as SPILL_FOLDER
-from pseudoclaude.errors import NotDurable, ProviderError, SessionError, SessionMissing
+from pseudoclaude.errors import NotDurable, ProviderError, SessionError
 from pseudoclaude.memory import MemoryManager
 from pseudoclaude.messages import Message
 from pseudoclaude.ports import Background, Clock, FileSystem, Ids, Provider, Tool
@@ -25,7 +25,7 @@ from pseudoclaude.prompt import session_prompt, system_prompt
 from pseudoclaude.providers.retry import Retrying
 from pseudoclaude.runner import Event, Runner
 from pseudoclaude.session import LoadResult, SessionWriter, load
-from pseudoclaude.session.catalog import session_folder
+from pseudoclaude.session.catalog import find_session, session_folder
 from pseudoclaude.session.loader import LOG_NAME
 from pseudoclaude.session.records import Line, decode_line, segments
 from pseudoclaude.settings import Settings
@@ -127,15 +127,15 @@ def open_agent(
     resume: str = "",
     callbacks: Callbacks = Callbacks(),  # noqa: B008 (immutable)
 ) -> Agent:
-    """Begin a session in ``place``, or go on with the one called ``resume``.
+    """Begin a session in ``place``, or go on with the one called ``resume``: an id, an unambiguous beginning of one, or ``latest``.
 
-    Raises ``SessionMissing`` for an id that does not exist, ``SessionLocked``, ``SessionUnreadable``, ``UnsupportedVersion``, ``NotDurable``.
+    Raises ``SessionMissing`` when there is none, ``SessionLocked``, ``SessionUnreadable``, ``UnsupportedVersion``, ``NotDurable``.
     """
     settings = settings or Settings(dialect=provider.dialect)  # type: ignore[arg-type]  # a dialect without settings is refused there
-    session_id = resume or machine.ids.session_id(machine.clock.now())
-    folder = session_folder(place.home, place.project, session_id)
     if resume:
-        _require(machine.fs, folder, resume)
+        folder = find_session(place.home, resume, machine.fs, project=place.project)
+    else:
+        folder = session_folder(place.home, place.project, machine.ids.session_id(machine.clock.now()))
     writer = SessionWriter.open(
         folder,
         settings=settings,
@@ -146,7 +146,7 @@ def open_agent(
         cwd=place.project,
     )
     try:
-        return _assembled(machine, place, writer, provider, settings, session_id, callbacks)
+        return _assembled(machine, place, writer, provider, settings, callbacks)
     except BaseException:
         writer.abandon()
         raise
@@ -158,13 +158,13 @@ def _assembled(
     writer: SessionWriter,
     provider: Provider,
     settings: Settings,
-    session_id: str,
     callbacks: Callbacks,
 ) -> Agent:
     silent = Retrying(provider, settings, machine.clock, machine.ids)  # its waits are in the background
     memory = open_memory(machine, place, provider=silent, settings=settings)
     memory.finish_pending(lambda session, first, last: turn_messages(machine.fs, place, session, first, last))
     folder = writer.folder
+    session_id = posixpath.basename(folder)
 
     def fresh_prompt() -> str:
         memory.refresh_index()
@@ -249,16 +249,3 @@ def _log_lines(fs: FileSystem, path: str) -> Iterator[bytes]:
         yield from (raw for _, raw, nul in segments(rest) if raw and not nul)
     finally:
         fs.close(fd)
-
-
-def _require(fs: FileSystem, folder: str, session_id: str) -> None:
-    if session_id == posixpath.basename(session_id) and session_id not in (".", ".."):
-        found = load(folder, fs=fs)
-        if found.state != "missing":
-            return
-    raise SessionMissing(
-        f"there is no session {session_id!r} in this project",
-        where=posixpath.dirname(folder),
-        still_true="Nothing was created",
-        do_next="`pseudoclaude sessions list` shows what there is",
-    )

@@ -5,7 +5,6 @@ Ctrl-C stops what runs and leaves a saved, valid history; at the prompt it asks 
 
 from __future__ import annotations
 
-import posixpath
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 
@@ -16,12 +15,9 @@ from pseudoclaude.commands.screen import Screen
 from pseudoclaude.errors import PseudoClaudeError
 from pseudoclaude.ports import FileSystem
 from pseudoclaude.runner import Event
-from pseudoclaude.session import load
-from pseudoclaude.session.catalog import session_folder
-from pseudoclaude.text import cut_graphemes
+from pseudoclaude.session.catalog import list_sessions
 
 PROMPT = "> "
-TITLE_BYTES_MAX = 60
 MORE = "… "
 HELP = """\
 /compact [instructions]   summarize the old part of the conversation now
@@ -33,13 +29,10 @@ Anything else goes to the model. A line that ends in \\ goes on in the next one.
 
 
 def session_lines(fs: FileSystem, place: Place) -> Iterator[str]:
-    """The sessions of a project, oldest first, each with its size and how it begins."""
-    folder = posixpath.dirname(session_folder(place.home, place.project, "any"))
-    for name in sorted(fs.listdir(folder)):
-        loaded = load(posixpath.join(folder, name), fs=fs)
-        said = next((message.content for message in loaded.messages if message.role == "user"), "")
-        first = cut_graphemes(said.strip().split("\n")[0], TITLE_BYTES_MAX)
-        yield f"{name}  {len(loaded.messages):,} messages  {first}"
+    """The sessions of a project, oldest first, each with its length and how it begins."""
+    for info in reversed(list_sessions(place.home, fs, project=place.project)):
+        if info.state != "missing":
+            yield f"{info.id}  {info.messages:,} messages  {info.title}"
 
 
 class Chat:

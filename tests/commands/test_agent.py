@@ -45,6 +45,16 @@ def test_a_session_that_is_not_there_creates_nothing(office: Office, session: st
     assert not Path(office.place.home).exists()
 
 
+def test_a_session_may_be_named_by_its_beginning_or_as_the_latest(office: Office) -> None:
+    first = office.agent(Remembering([said("Hello.")]))
+    list(first.turn("Hi"))
+    first.close()
+    for name in (first.session_id[:-1], "latest"):
+        again = office.agent(Remembering([]), resume=name)
+        assert again.session_id == first.session_id
+        again.close()
+
+
 def test_two_agents_cannot_have_one_session(office: Office) -> None:
     agent = office.agent(Remembering([said("Hello.")]))
     list(agent.turn("Hi"))

@@ -72,7 +72,7 @@ def test_quitting_leaves_at_once(office: Office, line: str) -> None:
 def test_sessions_are_listed_with_how_they_begin(office: Office) -> None:
     Talk(office, ["First question\nmore"], [said("Yes.")])
     talk = Talk(office, ["/sessions"])
-    assert "2 messages  First question\n" in talk.shown.text
+    assert "2 messages  First question more\n" in talk.shown.text
 
 
 def test_compacting_shows_what_it_did_or_why_not(office: Office) -> None:
