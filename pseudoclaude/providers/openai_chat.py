@@ -179,7 +179,10 @@ class ReceivedCompletion:
                 calls.append({"id": "", "type": "function", "function": {"name": "", "arguments": ""}})
             call, function = calls[position], piece.get("function") or {}
             call["id"] = piece.get("id") or call["id"]
-            call["function"]["name"] += function.get("name") or ""
+            name = function.get("name") or ""
+            call["function"]["name"] += (
+                name if name != call["function"]["name"] else ""
+            )  # sent again, not a second half
             call["function"]["arguments"] += function.get("arguments") or ""
             call.update({key: value for key, value in piece.items() if key not in ("index", "id", "function")})
 

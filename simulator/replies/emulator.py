@@ -31,7 +31,7 @@ from pseudoclaude.messages import Usage
 from pseudoclaude.protocol import check
 from simulator.replies.errors import ScriptExhausted
 from simulator.replies.refusals import Refusal, error_events, malformed_refusal, protocol_refusal, refusal
-from simulator.replies.script import Fail, ProviderSpec, Purpose, ScriptEntry
+from simulator.replies.script import Fail, ProviderSpec, Purpose, ScriptEntry, in_disorder
 from simulator.replies.scripted import Queues
 from simulator.replies.wire_events import Event, Numbered, plain_body, stream_events
 
@@ -232,28 +232,34 @@ async def _respond(dialect: str, reply: Numbered, body: Mapping[str, Any], reque
     if fail is not None and fail.kind == "connection":
         return StreamingResponse(_cut([]), media_type="application/json")
     streams = bool(body.get("stream"))
-    if fail is not None and fail.stop is None and (fail.cut_after_events is None or (fail.status and not streams)):
+    whole = fail is None or fail.stop is not None or fail.disorders
+    if fail is not None and not whole and (fail.cut_after_events is None or (fail.status and not streams)):
         return _refused(refusal(dialect, fail))
-    cut = None if fail is None else fail.cut_after_events
     if streams:
-        events = stream_events(dialect, reply)
-        if dialect == "openai-chat" and not (body.get("stream_options") or {}).get("include_usage"):
-            events = [
-                event for event in events if not (isinstance(event.data, dict) and event.data.get("choices") == [])
-            ]
-        if cut is None or cut >= len(events):
-            chunks = _all(events)
-        elif fail is not None and fail.status is not None:
-            chunks = _all(events[:cut] + error_events(dialect, fail))
-        else:
-            chunks = _cut(events[:cut])
-        return StreamingResponse(chunks, media_type="text/event-stream")
-    if cut is not None:
+        wants_usage = dialect != "openai-chat" or bool((body.get("stream_options") or {}).get("include_usage"))
+        return StreamingResponse(_streamed(dialect, reply, wants_usage), media_type="text/event-stream")
+    if fail is not None and fail.cut_after_events is not None:
         return StreamingResponse(_cut([]), media_type="application/json")
     try:
         return JSONResponse(plain_body(dialect, reply))
     except ValueError as error:
         return _refused(refusal(dialect, Fail(status=500, message=str(error), should_retry=False)))
+
+
+def _streamed(dialect: str, reply: Numbered, wants_usage: bool) -> AsyncIterator[bytes]:
+    """The events of a reply, with what its entry does to them."""
+    events = stream_events(dialect, reply)
+    if not wants_usage:
+        events = [event for event in events if not (isinstance(event.data, dict) and event.data.get("choices") == [])]
+    fail = reply.entry.fail
+    if fail is None:
+        return _all(events)
+    cut = fail.cut_after_events
+    if cut is None or cut >= len(events):
+        return _all(in_disorder(fail, events))
+    if fail.status is not None:
+        return _all(events[:cut] + error_events(dialect, fail))
+    return _cut(events[:cut])
 
 
 async def _all(events: list[Event]) -> AsyncIterator[bytes]:

@@ -18,6 +18,10 @@ class ScriptExhausted(ReplyError):
     """More requests were made than the script has entries."""
 
 
+class NotScriptable(ReplyError):
+    """A failure that only the emulator can make was asked of the scripted provider."""
+
+
 class CassetteUnreadable(ReplyError):
     """A cassette is missing, empty, compressed, or not what vcrpy writes.  Nothing was replayed."""
 

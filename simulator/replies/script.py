@@ -6,14 +6,17 @@ An entry is a reply, a failure, or both: with ``cut_after_events`` the reply is 
 from __future__ import annotations
 
 import json
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
 from pseudoclaude.messages import Stop, ToolCall, Usage
 
+T = TypeVar("T")
 FailKind = Literal["context_overflow", "quota", "too_large", "connection", "timeout", "empty", "refusal", "max_tokens"]
 Purpose = Literal["turn", "summary", "memory"]
+_FAIL_NAMES = ("status", "kind", "cut_after_events", "repeat_event", "swap_events")
 REPLY_KINDS: dict[str, Stop] = {"empty": "end_turn", "refusal": "refusal", "max_tokens": "max_tokens"}
 """Kinds that are replies of the model, not refusals of the provider, and how each stops."""
 
@@ -34,27 +37,37 @@ class Fail(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One failure: a ``status`` (HTTP), a ``kind``, or ``cut_after_events`` (0 is before the first).
 
     ``status`` with ``cut_after_events`` is an error inside a stream that began well: HTTP 200, so many events, then the error.
-    ``retry_after`` (seconds) and ``should_retry`` are sent as the provider's headers, ``message`` as its sentence.
+    ``repeat_event`` sends that event of a stream twice (0 is the first), ``swap_events`` sends that one after the next; what an SDK makes
+    of it only the emulator can show.  ``retry_after`` (seconds) and ``should_retry`` are sent as the provider's headers, ``message`` as
+    its sentence.
     """
 
     status: int | None = None
     kind: FailKind | None = None
     cut_after_events: int | None = None
+    repeat_event: int | None = None
+    swap_events: int | None = None
     retry_after: float | None = None
     should_retry: bool | None = None
     message: str | None = None
 
     def __post_init__(self) -> None:
-        given = [name for name in ("status", "kind", "cut_after_events") if getattr(self, name) is not None]
+        given = [name for name in _FAIL_NAMES if getattr(self, name) is not None]
         if len(given) != 1 and given != ["status", "cut_after_events"]:
             raise ValueError(
-                "fail needs a status, a kind or cut_after_events (with which a status may stand), "
+                "fail needs one of status, kind, cut_after_events (with which a status may stand), repeat_event and swap_events, "
                 f"not {' and '.join(given) or 'none'}"
             )
         if self.status is not None and not 400 <= self.status <= 599:
             raise ValueError(f"fail.status is {self.status}; a failure has a status from 400 to 599")
-        if self.cut_after_events is not None and self.cut_after_events < 0:
-            raise ValueError(f"fail.cut_after_events is {self.cut_after_events}; it cannot be negative")
+        for name in _FAIL_NAMES[2:]:
+            if (getattr(self, name) or 0) < 0:
+                raise ValueError(f"fail.{name} is {getattr(self, name)}; it cannot be negative")
+
+    @property
+    def disorders(self) -> bool:
+        """Whether the reply comes whole, with its events in disorder."""
+        return self.repeat_event is not None or self.swap_events is not None
 
     @property
     def stop(self) -> Stop | None:
@@ -138,6 +151,16 @@ class ProviderSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def queue(self, purpose: Purpose) -> tuple[ScriptEntry, ...]:
         return {"turn": self.script, "summary": self.summary, "memory": self.memory}[purpose]
+
+
+def in_disorder(fail: Fail, events: Sequence[T]) -> list[T]:
+    """``events`` as ``fail`` sends them."""
+    if fail.repeat_event is not None:
+        return [*events[: fail.repeat_event + 1], *events[fail.repeat_event :]]
+    if fail.swap_events is not None:
+        place = fail.swap_events
+        return [*events[:place], *reversed(events[place : place + 2]), *events[place + 2 :]]
+    return list(events)
 
 
 def compact(value: Any) -> str:

@@ -1,7 +1,7 @@
 """ScriptedProvider: replies and failures from a script, in memory.
 
 A verified fake: the same script through the emulator and a real adapter gives the same replies, texts and errors (test_scripted.py).
-Failures are built from the same bodies that the emulator sends, by the same function that the adapters use.
+Failures are built from the same bodies that the emulator sends, by the same function that the adapters use.  Refuses events in disorder.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pseudoclaude.errors import ProviderError, ProviderUnavailable, StreamInterr
 from pseudoclaude.messages import Message, Usage
 from pseudoclaude.ports import Reply, Request
 from pseudoclaude.providers.failures import interrupted, provider_failure
-from simulator.replies.errors import ScriptExhausted
+from simulator.replies.errors import NotScriptable, ScriptExhausted
 from simulator.replies.refusals import error_events, refusal
 from simulator.replies.script import Fail, ProviderSpec, Purpose, ScriptEntry
 from simulator.replies.wire_events import Numbered, pieces, text_before_cut
@@ -83,6 +83,12 @@ class ScriptedProvider:
         if fail.cut_after_events is not None:
             text = text_before_cut(self.dialect, Numbered(entry, number, self.model, NO_COUNT), fail.cut_after_events)
             return None if text is None else interrupted(text, self._break(fail, where))
+        if fail.disorders:
+            raise NotScriptable(
+                "Events in disorder have no reply of their own: what comes of them is up to the adapter that reads them",
+                where=where,
+                do_next="Serve or record the script, and replay the cassette",
+            )
         if fail.kind == "connection":
             return _unavailable("The connection to the provider failed", where)
         if fail.kind == "timeout":
