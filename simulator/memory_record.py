@@ -10,7 +10,7 @@ The jobs of the background worker run when a turn's step ends, or when the proce
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
@@ -18,7 +18,7 @@ from pseudoclaude.commands.agent import Place, remember, turn_messages
 from pseudoclaude.memory import MemoryManager
 from pseudoclaude.memory.extraction import extraction_request
 from pseudoclaude.messages import Message
-from pseudoclaude.ports import FileSystem, Provider, Reply, Request
+from pseudoclaude.ports import Clock, FileSystem, Provider, Reply, Request
 from pseudoclaude.prompt import session_prompt, system_prompt
 from pseudoclaude.settings import Settings
 from simulator.disk import FaultPlan, SimFileSystem
@@ -166,7 +166,7 @@ class MemoryWatch:
     def _as_started(self) -> Notes:
         """What a start makes of the disk as it is."""
         copy = SimFileSystem(self.world.fs.disk())
-        memory_of(self.product, copy, self.world, SimBackground(), None, self.settings).refresh_index()
+        memory_of(self.product, copy, self.world.clock, SimBackground(), None, self.settings).refresh_index()
         return notes_on(copy)
 
     def _turn(self) -> int | None:
@@ -187,9 +187,9 @@ class MemoryProcess:
         self._watch = watch
         self._background = SimBackground(watch.job_ended)
         provider = _Watched(watch.world.retrying, watch) if watch.asks_model else None
-        self._manager = memory_of(watch.product, fs, watch.world, self._background, provider, watch.settings)
-        self.indexes: Mapping[str, bytes] | None = None
-        """The indexes from which the prompt was made; None for a session that goes on with the prompt it began with."""
+        self._manager = memory_of(watch.product, fs, watch.world.clock, self._background, provider, watch.settings)
+        self.notes: Notes | None = None
+        """What stood in the stores when the prompt was made; None for a session that goes on with the prompt it began with."""
         watch.start_begins()
         self._manager.finish_pending(lambda session, first, last: turn_messages(fs, PLACE, session, first, last))
         self.system = session_prompt(fs, folder, self._fresh_prompt)
@@ -198,7 +198,7 @@ class MemoryProcess:
 
     def _fresh_prompt(self) -> str:
         self._manager.refresh_index()
-        self.indexes = indexes_on(self._watch.world.fs)
+        self.notes = notes_on(self._watch.world.fs)
         return system_prompt(self._manager.prompt_section)
 
     def after_turn(self, messages: Sequence[Message]) -> None:
@@ -252,7 +252,7 @@ class _Watched:
 def memory_of(
     product: Product,
     fs: FileSystem,
-    world: World,
+    clock: Clock,
     background: SimBackground,
     provider: Provider | None,
     settings: Settings,
@@ -260,7 +260,7 @@ def memory_of(
     """The product's memory in the simulated place."""
     return product.memory(
         fs=fs,
-        clock=world.clock,
+        clock=clock,
         background=background,
         project_root=PROJECT,
         user_root=HOME,
@@ -275,10 +275,6 @@ def memory_of(
 def notes_on(fs: SimFileSystem) -> Notes:
     """The notes and indexes of both stores, by path."""
     return {path: data for path, data in _store_files(fs) if path.endswith(".md")}
-
-
-def indexes_on(fs: SimFileSystem) -> dict[str, bytes]:
-    return {path: data for path, data in notes_on(fs).items() if posixpath.basename(path) == "MEMORY.md"}
 
 
 def left_on(fs: SimFileSystem) -> tuple[str, ...]:

@@ -227,8 +227,8 @@ class Recorder:
             self.sessions.append(observed)
         is_new = len(observed.histories) == 1
         process = Process(self.world, self.scenario, self.product, observed, dangling, self.watch)
-        indexes = process.memory.indexes if process.memory is not None else ({} if is_new else None)
-        self.prompts.append(Prompt(observed.folder, len(self.world.provider.seen), process.system, indexes))
+        notes = process.memory.notes if process.memory is not None else ({} if is_new else None)
+        self.prompts.append(Prompt(observed.folder, len(self.world.provider.seen), process.system, notes))
         return process
 
     def _step(self, process: Process, step: Step, index: int) -> Process:

@@ -7,13 +7,25 @@ from pathlib import Path
 
 from simulator.again import second_recording
 from simulator.crash import build_disk
+from simulator.memory_sweep import look_at
 from simulator.oracles import ORACLES, Evidence, applicable, bounds_at, judge
 from simulator.planted import PLANTED, product_of
 from simulator.record import record
 from simulator.recover import Recoverer
-from simulator.scenario import load_scenario
+from simulator.scenario import Scenario, load_scenario
 from simulator.token import Token, TokenError, choices_at, decode_state, parse_token
-from simulator.values import MUTATIONS, CrashState, Disk, Op, Recording, Recovered, SessionRecord, visible
+from simulator.values import (
+    MEMORY,
+    MUTATIONS,
+    TURNS,
+    CrashState,
+    Disk,
+    Op,
+    Recording,
+    Recovered,
+    SessionRecord,
+    visible,
+)
 
 TEXT_SHOWN = 60
 
@@ -26,7 +38,8 @@ def replay_token(text: str, *, scenarios: Path, keep: Path | None) -> Iterator[t
     """Lines to print, each with whether it reports a broken oracle.  Raises ``ReplayError``."""
     try:
         token = parse_token(text)
-        recording, state, recoverer = _rebuild(token, scenarios)
+        scenario = _scenario(token, scenarios)
+        recording, state, recoverer = _rebuild(token, scenario)
     except TokenError as error:
         raise ReplayError(str(error)) from error
     disk = build_disk(recording, state)
@@ -42,6 +55,8 @@ def replay_token(text: str, *, scenarios: Path, keep: Path | None) -> Iterator[t
         yield line, False
     for session in recording.sessions:
         yield from _session(recording, session, state, recoverer.recover(disk, session.folder))
+    if not token.second:
+        yield from _memory(recording, state, disk, scenario)
     if keep is not None:
         yield "", False
         for path, data in visible(disk):
@@ -70,7 +85,8 @@ def timeline(ops: tuple[Op, ...], state: CrashState) -> Iterator[str]:
 
 def _describe(op: Op, name: str) -> str:
     if op.mark is not None:
-        return f"{op.kind} change {op.mark.step}"
+        what = {MEMORY: "change of memory", TURNS: "turn handed to memory"}.get(op.mark.folder, "change")
+        return f"{op.kind} {what} {op.mark.step}"
     what = {
         "write": f"{name} [{op.offset}, {op.offset + len(op.data)})",
         "truncate": f"{name} to {op.size}",
@@ -80,12 +96,16 @@ def _describe(op: Op, name: str) -> str:
     return f"{op.kind} {what}{error}  {op.site}"
 
 
-def _rebuild(token: Token, scenarios: Path) -> tuple[Recording, CrashState, Recoverer]:
+def _scenario(token: Token, scenarios: Path) -> Scenario:
     scenario = load_scenario(scenarios / f"{token.scenario}.yaml")
     if scenario.content_hash != token.content_hash:
         raise ReplayError(
             f"{token.scenario} has changed since this token was made (its hash is {scenario.content_hash}, the token says {token.content_hash})"
         )
+    return scenario
+
+
+def _rebuild(token: Token, scenario: Scenario) -> tuple[Recording, CrashState, Recoverer]:
     if token.variant != "product" and token.variant not in PLANTED:
         raise ReplayError(f"there is no planted variant {token.variant!r}; variants are {', '.join(PLANTED)}")
     recording = record(scenario, seed=token.seed, variant=token.variant)
@@ -128,6 +148,21 @@ def _session(
                 f"  {name:4} {verdict.outcome}{': ' + verdict.message if verdict.message else ''}",
                 verdict.outcome == "broken",
             )
+
+
+def _memory(recording: Recording, state: CrashState, disk: Disk, scenario: Scenario) -> Iterator[tuple[str, bool]]:
+    remembered, verdicts = look_at(recording, state, disk, product_of(recording.variant), scenario)
+    yield "", False
+    yield "Memory and the run:", False
+    if remembered is not None and remembered.raised:
+        yield f"  a start raised {remembered.raised}", False
+    if remembered is not None:
+        for path, data in sorted(remembered.notes.items()):
+            yield f"    {path}: {len(data)} bytes, {data[:TEXT_SHOWN].decode('utf-8', 'replace')!r}", False
+        yield f"  turns taken up by a start with a model: {remembered.taken}", False
+    for verdict in verdicts:
+        words = f": {verdict.message}" if verdict.message else ""
+        yield f"  {verdict.oracle:4} {verdict.outcome}{words}", verdict.outcome == "broken"
 
 
 def _write_out(disk: Disk, folder: Path) -> None:

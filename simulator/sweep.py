@@ -6,19 +6,20 @@ judged again for every pair (acknowledged, issued) that no earlier pair of the s
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Collection, Iterable
 
 import msgspec
 
 from simulator.again import second_recording
 from simulator.crash import BLOCK_BYTES, Bounds, DiskBuilder, Model, Tears, crash_states
+from simulator.digest import TreeDigest
+from simulator.memory_sweep import MemorySweep
 from simulator.oracles import BOUND_ORACLES, DISK_ORACLES, Evidence, applicable, bounds_at, judge
 from simulator.product import Product
 from simulator.recover import Recoverer
 from simulator.scenario import Crash, Scenario
 from simulator.token import encode_state, token_of
-from simulator.values import CrashState, Disk, Op, OracleName, Recording, Recovered, SessionRecord, names_of
+from simulator.values import MUTATIONS, CrashState, Disk, Op, OracleName, Recording, Recovered, SessionRecord, Verdict
 
 FAILURES_KEPT = 200
 """Failures whose token is kept, a scenario; all are counted."""
@@ -77,6 +78,9 @@ class Sweep:
         self._second: dict[tuple[bytes, str], None] = {}
         self._trees: set[bytes] = set()
         self._digest = TreeDigest()
+        self._memory = MemorySweep(recording, product, scenario)
+        self._outside = None if recording.memory is None else TreeDigest(outside=recording.memory.folders)
+        """What a session can see: not the stores of memory."""
         self._applicable = {session.folder: applicable(recording, session) for session in recording.sessions}
 
     def run(self, crash: Crash, *, until: Collection[OracleName] = ()) -> SweepResult:
@@ -84,22 +88,25 @@ class Sweep:
         wanted = self._scenario.expect.oracles
         if wanted != "all":
             self._applicable = {folder: names & set(wanted) for folder, names in self._applicable.items()}
+        self._take(self._memory.of_the_run(), _at_the_end(self._recording))
         for model in crash.models:
             points = _replace_points(self._recording) if crash.during == "replace" else None
             for state in crash_states(self._recording, model, tears=self._tears, bounds=self.result.bounds):
                 if points is None or state.point in points:
                     self._state(state, crash)
-                    if until and all(
-                        name in self.result.oracles and self.result.oracles[name].broken for name in until
-                    ):
+                    if until and self._all_broke(until):
                         return self.result
         self.result.trees = len(self._trees)
-        for names in self._applicable.values():
+        for names in (*self._applicable.values(), self._memory.applicable):
             for name in names:
                 tally = self.result.oracles.setdefault(name, Tally())
                 if not tally.held and not tally.broken:
                     tally.not_run += 1
+        self.result.deep_checks += self._memory.starts
         return self.result
+
+    def _all_broke(self, names: Collection[OracleName]) -> bool:
+        return all(name in self.result.oracles and self.result.oracles[name].broken for name in names)
 
     def _state(self, state: CrashState, crash: Crash) -> None:
         self.result.states += 1
@@ -107,11 +114,13 @@ class Sweep:
         disk = self._builder.build(state)
         tree = self._digest.of(disk)
         self._trees.add(tree)
+        self._take(self._memory.of_state(state, disk, tree), state)
+        outside = tree if self._outside is None else self._outside.of(disk)
         for session in self._recording.sessions:
             bounds = bounds_at(self._recording.ops, session.folder, state.point, power=state.model != "kill")
-            seen = self._seen.get((tree, session.folder))
+            seen = self._seen.get((outside, session.folder))
             if seen is None:
-                self._first_time(state, session, disk, tree, bounds)
+                self._first_time(state, session, disk, outside, bounds)
                 if crash.again:
                     self._crash_again(state, session, disk)
             elif not any(acked >= bounds[0] and issued <= bounds[1] for acked, issued in seen.bounds):
@@ -148,6 +157,16 @@ class Sweep:
         if failed:
             self.result.mixtures += any(name == "O6" for name, _ in failed)
             self.result.lost += any(name == "O3" for name, _ in failed)
+            self._fail(token_of(self._recording, state), state, failed, self._recording.ops)
+
+    def _take(self, verdicts: Iterable[Verdict], state: CrashState) -> None:
+        """Count verdicts on memory."""
+        failed: list[tuple[OracleName, str]] = []
+        for verdict in verdicts:
+            self._count(verdict.oracle, verdict.outcome == "broken")
+            if verdict.outcome == "broken":
+                failed.append((verdict.oracle, verdict.message))
+        if failed:
             self._fail(token_of(self._recording, state), state, failed, self._recording.ops)
 
     def _count(self, name: str, broken: bool) -> None:
@@ -211,23 +230,10 @@ class Sweep:
 # --- small -----------------------------------------------------------------------------------------------------
 
 
-class TreeDigest:
-    """16 bytes that stand for everything visible on a disk.  Names are listed once for disks that share their folders."""
-
-    def __init__(self) -> None:
-        self._folders: object = None
-        self._names = b""
-        self._inodes: list[int] = []
-
-    def of(self, disk: Disk) -> bytes:
-        if disk.folders is not self._folders:
-            listed = names_of(disk.folders)
-            self._folders = disk.folders
-            self._names = b"".join(path.encode() + (b"/\0" if is_folder else b"\0") for path, _, is_folder in listed)
-            self._inodes = [inode for _, inode, is_folder in listed if not is_folder]
-        contents = [disk.files.get(inode, b"") for inode in self._inodes]
-        lengths = ",".join([str(len(data)) for data in contents])
-        return hashlib.blake2b(b"".join([self._names, lengths.encode(), *contents]), digest_size=16).digest()
+def _at_the_end(recording: Recording) -> CrashState:
+    """Nothing is lost: the state that stands for the run itself."""
+    done = tuple(index for index, op in enumerate(recording.ops) if op.kind in MUTATIONS)
+    return CrashState("kill", len(recording.ops), done)
 
 
 def in_flight(ops: tuple[Op, ...], state: CrashState) -> tuple[str, ...]:

@@ -90,20 +90,21 @@ class RequestSeen(msgspec.Struct, frozen=True):
     messages: History
 
 
+Notes = Mapping[str, bytes]
+"""The ``.md`` files of both stores of memory, by path."""
+
+
 class Prompt(msgspec.Struct, frozen=True):
     """The system prompt with which one process began, before request number ``first_request`` (from 0).
 
-    ``indexes``: the ``MEMORY.md`` files that a new session's prompt was made from, by path; None for a session that was resumed.
+    ``notes``: what stood in both stores when a new session's prompt was made; None for a session that was resumed.
     """
 
     folder: str
     first_request: int
     system: str
-    indexes: Mapping[str, bytes] | None
+    notes: Notes | None
 
-
-Notes = Mapping[str, bytes]
-"""The ``.md`` files of both stores of memory, by path."""
 
 MEMORY = "memory"
 TURNS = "memory/turns"
@@ -263,7 +264,7 @@ OracleName = Literal[
 class Verdict(msgspec.Struct, frozen=True):
     """One oracle's word on one crash state."""
 
-    oracle: str
+    oracle: OracleName
     outcome: Outcome
     message: str = ""
 

@@ -1,0 +1,35 @@
+"""A few bytes that stand for what is visible on a disk, or on a part of it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+from simulator.values import Disk, names_of
+
+
+class TreeDigest:
+    """16 bytes for everything visible below the folders ``under`` (none given: everywhere) and outside the folders ``outside``.
+
+    Names are listed once for disks that share their folders.
+    """
+
+    def __init__(self, *, under: Sequence[str] = (), outside: Sequence[str] = ()) -> None:
+        self._under = tuple(f"{folder}/" for folder in under) or ("/",)
+        self._outside = tuple(f"{folder}/" for folder in outside)
+        self._folders: object = None
+        self._names = b""
+        self._inodes: list[int] = []
+
+    def of(self, disk: Disk) -> bytes:
+        if disk.folders is not self._folders:
+            listed = [entry for entry in names_of(disk.folders) if self._counts(entry[0])]
+            self._folders = disk.folders
+            self._names = b"".join(path.encode() + (b"/\0" if is_folder else b"\0") for path, _, is_folder in listed)
+            self._inodes = [inode for _, inode, is_folder in listed if not is_folder]
+        contents = [disk.files.get(inode, b"") for inode in self._inodes]
+        lengths = ",".join([str(len(data)) for data in contents])
+        return hashlib.blake2b(b"".join([self._names, lengths.encode(), *contents]), digest_size=16).digest()
+
+    def _counts(self, path: str) -> bool:
+        return path.startswith(self._under) and not (self._outside and path.startswith(self._outside))
