@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
@@ -165,7 +166,7 @@ def _unpack(source: Source, archive: Path, into: Path) -> int:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(as_vcrpy(stream.read()))
                 written += 1
-    except (tarfile.TarError, EOFError, OSError) as error:
+    except (tarfile.TarError, EOFError, OSError, zlib.error) as error:
         raise _unavailable(f"The archive cannot be unpacked: {error}", source) from error
     return written
 
@@ -193,7 +194,7 @@ def as_vcrpy(data: bytes) -> bytes:
         return data
     try:
         document: Any = yaml.safe_load(data)
-        pairs = zip(document["requests"], document["responses"], strict=True)
+        pairs = list(zip(document["requests"], document["responses"], strict=True))
     except (yaml.YAMLError, KeyError, TypeError, ValueError):
         return data  # counted as unreadable, with the reader's own reason
     interactions = [{"request": request, "response": response} for request, response in pairs]
