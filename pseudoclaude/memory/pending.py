@@ -80,7 +80,7 @@ def record(fs: FileSystem, store: Store, turn: PendingTurn) -> Held | None:
 
 
 def take_all(fs: FileSystem, store: Store) -> tuple[list[Held], list[str]]:
-    """Hold every record that nobody works on; and a sentence for each file that is no record (it is removed)."""
+    """Hold every record that nobody works on, in the order of the turns; and a sentence for each file that is no record (it is removed)."""
     folder = posixpath.join(store.folder, PENDING_FOLDER)
     held: list[Held] = []
     problems: list[str] = []
@@ -96,6 +96,7 @@ def take_all(fs: FileSystem, store: Store) -> tuple[list[Held], list[str]]:
                 files.drop_file(fs, posixpath.join(folder, name))
                 if not name.startswith("."):
                     problems.append(f"{posixpath.join(folder, name)} was no record of a turn and was removed")
+    held.sort(key=lambda one: (one.turn.session_id, one.turn.first))  # ids sort by time; the names of the files do not
     return held, problems
 
 
