@@ -221,20 +221,22 @@ def remember(
 
 
 def turn_messages(fs: FileSystem, place: Place, session_id: str, first: int, last: int) -> tuple[Message, ...] | None:
-    """The messages with record numbers ``first`` to ``last`` of a session; None when the session is gone.
+    """The turn that ended with record ``last`` of a session, not before record ``first``; None when the session is gone.
 
-    Raises ``SessionUnreadable``.  The id comes from a file in the project, so it is taken for a name and nothing else.
+    Turns before it that did not end normally are left out: Memory learns nothing from them.  Raises ``SessionUnreadable``.  The id
+    comes from a file in the project, so it is taken for a name and nothing else.
     """
     if not session_id or session_id != posixpath.basename(session_id) or session_id in (".", ".."):
         return None
     folder = session_folder(place.home, place.project, session_id)
     if load(folder, fs=fs).state == "missing":
         return None
-    found = []
+    found: list[Message] = []
     for raw in _log_lines(fs, posixpath.join(folder, LOG_NAME)):
         line = decode_line(raw)
         if isinstance(line, Line) and line.type == "message" and line.n is not None and first <= line.n <= last:
-            found.append(line.message())
+            message = line.message()
+            found = [message] if message.role == "user" else [*found, message]
     return tuple(found)
 
 
