@@ -207,17 +207,20 @@ def finished_once(case: MemoryEvidence) -> str | None:
     seen, turns = case.remembered, case.memory.turns
     if seen.raised or not case.turns_issued:
         return None
+    begun, promised = turns[: case.turns_issued], turns[: case.turns_acked]
+    if any(turn.answer is None for turn in begun):
+        return None  # in the run the model never answered one of them, so it cannot be finished here
     if seen.again:
         return f"{seen.again} turns are taken up a second time"
-    begun, promised = turns[: case.turns_issued], turns[: case.turns_acked]
-    if any(turn.answer is None or not turn.step for turn in begun):
-        return None  # the model never answered one of them in the run, or the run ended before it was done
     if seen.waiting:
         return f"{seen.waiting} turns still wait after a start with a model"
+    if not all(turn.step for turn in begun):
+        return "" if seen.taken else None  # the run ended before it was done: what comes of it is not known
     earliest = max([case.acked, *[turn.step for turn in promised]])
     latest = max([case.issued, *[turn.step for turn in begun]])
-    if any(case.acked < edit.step <= latest for edit in case.memory.edits):
-        return None  # what a person did in the run while the model was asked does not happen again here
+    edits = case.memory.edits
+    if any(case.acked < edit.step <= latest or (edit.meanwhile and seen.taken) for edit in edits):
+        return None  # what a person did in the run while the model was asked does not happen again here, or is seen by the model
     if any(_undated(seen.finished) == _undated(state) for state in case.allowed(earliest, latest)):
         return ""
     return f"{seen.taken} turns were taken up, and the stores are not as after turn {len(promised)}"
@@ -241,7 +244,7 @@ def memory_applicable(recording: Recording) -> frozenset[OracleName]:
     names = set(MEMORY_ORACLES)
     if not any(edit.data for edit in recording.memory.edits):
         names.discard("M3")
-    if not any(turn.answer is not None and turn.step for turn in recording.memory.turns):
+    if not any(turn.answer is not None for turn in recording.memory.turns):
         names.discard("M6")
     return frozenset(names)
 
