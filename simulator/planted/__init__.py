@@ -19,6 +19,17 @@ from simulator.planted.compaction import (
     PreviewBeforeSpill,
 )
 from simulator.planted.disks import NoFolderSync, NoSpillSync, NoSync
+from simulator.planted.memories import (
+    DropsHandLines,
+    ForgetsPendingTurns,
+    IndexInLog,
+    IndexNeverArrives,
+    JournalGoesFirst,
+    LineBeforeNote,
+    NoJournal,
+    SlicesBytes,
+    TakesTurnsTwice,
+)
 from simulator.planted.older_log import OlderLogProtocol
 from simulator.planted.sessions import (
     DropsAMiddleMessage,
@@ -89,6 +100,27 @@ _VARIANTS = (
         AcceptsEmptySummary(),
         caught_in_run="summary_breaker/empty_once",
     ),
+    Planted(
+        "no_memory_journal",
+        "the stores of memory are changed one after the other, without a journal",
+        NoJournal(),
+        ("M1",),
+    ),
+    Planted(
+        "memory_journal_goes_first",
+        "the journal of memory is removed before the stores are durable",
+        JournalGoesFirst(),
+        ("M1",),
+    ),
+    Planted("line_before_note", "the index names a note that is not there yet", LineBeforeNote(), ("M2",)),
+    Planted("drops_hand_lines", "the index is written anew from the notes alone", DropsHandLines(), ("M3",)),
+    Planted("index_never_arrives", "a new session's prompt says nothing of memory", IndexNeverArrives(), ("M4",)),
+    Planted("index_in_log", "the index goes into the session with the user's message", IndexInLog(), ("M4",)),
+    Planted("slices_index_bytes", "the index of the prompt is cut by bytes", SlicesBytes(), ("M5",)),
+    Planted(
+        "forgets_pending_turns", "a turn whose process died is never taken into memory", ForgetsPendingTurns(), ("M6",)
+    ),
+    Planted("takes_turns_twice", "the record of a turn stays when its update is made", TakesTurnsTwice(), ("M6",)),
 )
 PLANTED: dict[str, Planted] = {variant.name: variant for variant in _VARIANTS}
 
