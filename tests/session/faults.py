@@ -1,4 +1,4 @@
-"""One session driven through a disk fault, and swept: after the fault the same object goes on, a new process looks, and power is cut at every point."""
+"""One session driven through a disk fault, and swept: the same object goes on after it, and power is cut at every point."""
 
 from __future__ import annotations
 
