@@ -63,7 +63,8 @@ KINDS: dict[str, Answers] = {
 class Row(NamedTuple):
     """``requests``: automatic ones in ten turns.  ``failures`` and ``stopped``: the turns (from 1) in which the user was told of a
     failed summary, and that automatic compaction stopped.  ``unchanged``: whether failures left the history as it was.
-    ``manual_same``/``manual_good``: outcome of compacting by hand with the failing and with a working model, breaker after it."""
+    ``manual_same``/``manual_good``: outcome of compacting by hand with the failing and with a working model, breaker after it.
+    ``words``: what the user was told, word for word, each sentence once."""
 
     kind: str
     requests: int
@@ -74,6 +75,7 @@ class Row(NamedTuple):
     unchanged: bool
     manual_same: str
     manual_good: str
+    words: tuple[str, ...] = ()
 
 
 def row(kind: str, answers: Answers, folder: str) -> Row:
@@ -103,7 +105,17 @@ def row(kind: str, answers: Answers, folder: str) -> Row:
         unchanged,
         _manual(conversation, runtime, ScriptedProvider(answers[-1:])),
         _manual(conversation, runtime, ScriptedProvider([_GOOD])),
+        _told(outputs),
     )
+
+
+def _told(outputs: list[ManageOutput]) -> tuple[str, ...]:
+    """A failed summary reaches the user as it is, a notice as the Runner's event; in order, each once."""
+    words: dict[str, None] = {}
+    for output in outputs:
+        failed = "" if output.summary_error is None else f"Compaction failed: {output.summary_error}"
+        words.update(dict.fromkeys(sentence for sentence in (failed, output.notice) if sentence))
+    return tuple(words)
 
 
 def _manual(conversation: Conversation, runtime: Runtime, provider: ScriptedProvider) -> str:
@@ -123,7 +135,7 @@ def table() -> list[Row]:
 
 
 def render(rows: list[Row]) -> str:
-    """The table as text; one line a kind of failure."""
+    """The table as text; one line a kind of failure.  Below it, what the user was told in each, word for word."""
     head = (
         "failure",
         "requests",
@@ -152,7 +164,8 @@ def render(rows: list[Row]) -> str:
         )
     widths = [max(len(line[column]) for line in cells) for column in range(len(head))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells]
-    return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]]) + "\n"
+    told = [f"{one.kind}\n" + "\n".join(f"    {sentence}" for sentence in one.words) for one in rows if one.words]
+    return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:], "", "What the user was told:", "", *told]) + "\n"
 
 
 def _turns(turns: tuple[int, ...]) -> str:

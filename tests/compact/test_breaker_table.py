@@ -35,7 +35,9 @@ PASSING = {
 def test_a_lasting_failure_costs_three_requests_and_is_told_four_times(kind, tmp_path):
     found = row(kind, KINDS[kind], str(tmp_path))
     failed = LASTING[kind]
-    assert found == Row(kind, 3, "open", (1, 2, 3), failed, (3,), True, f"{failed}, open", "compacted, closed")
+    assert found._replace(words=()) == Row(
+        kind, 3, "open", (1, 2, 3), failed, (3,), True, f"{failed}, open", "compacted, closed"
+    )
 
 
 def test_a_request_that_stays_too_long_costs_four_requests_each_time(tmp_path):
@@ -43,7 +45,7 @@ def test_a_request_that_stays_too_long_costs_four_requests_each_time(tmp_path):
     expected = Row(
         "too long always", 12, "open", (1, 2, 3), "too_long", (3,), True, "too_long, open", "compacted, closed"
     )
-    assert found == expected
+    assert found._replace(words=()) == expected
 
 
 @pytest.mark.parametrize("kind", PASSING)
@@ -59,3 +61,5 @@ def test_every_kind_of_the_table_is_judged_and_printed(tmp_path):
     assert {*LASTING, *PASSING, "too long always"} == set(KINDS)
     text = render([row("timeout", KINDS["timeout"], str(tmp_path))])
     assert "provider in turns 1, 2, 3" in text
+    assert "    Compaction failed: the summary request failed: the request timed out. The history is as it was." in text
+    assert "    Automatic compaction stopped after 3 failures in a row; the last: the summary request failed" in text
