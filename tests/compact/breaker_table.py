@@ -164,8 +164,8 @@ def render(rows: list[Row]) -> str:
         )
     widths = [max(len(line[column]) for line in cells) for column in range(len(head))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells]
-    told = [f"{one.kind}\n" + "\n".join(f"    {sentence}" for sentence in one.words) for one in rows if one.words]
-    return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:], "", "What the user was told:", "", *told]) + "\n"
+    sections = [f"{one.kind}\n" + "\n".join(f"    {sentence}" for sentence in one.words) for one in rows if one.words]
+    return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:], "", "What the user was told:", "", *sections]) + "\n"
 
 
 def _turns(turns: tuple[int, ...]) -> str:
