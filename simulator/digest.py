@@ -9,14 +9,13 @@ from simulator.values import Disk, names_of
 
 
 class TreeDigest:
-    """16 bytes for everything visible below the folders ``under`` (none given: everywhere) and outside the folders ``outside``.
+    """16 bytes for everything visible; or for the folders ``under``: what is in them, and which of the folders above them are there.
 
     Names are listed once for disks that share their folders.
     """
 
-    def __init__(self, *, under: Sequence[str] = (), outside: Sequence[str] = ()) -> None:
-        self._under = tuple(f"{folder}/" for folder in under) or ("/",)
-        self._outside = tuple(f"{folder}/" for folder in outside)
+    def __init__(self, *, under: Sequence[str] = ()) -> None:
+        self._under = tuple(f"{folder}/" for folder in under)
         self._folders: object = None
         self._names = b""
         self._inodes: list[int] = []
@@ -32,4 +31,8 @@ class TreeDigest:
         return hashlib.blake2b(b"".join([self._names, lengths.encode(), *contents]), digest_size=16).digest()
 
     def _counts(self, path: str) -> bool:
-        return path.startswith(self._under) and not (self._outside and path.startswith(self._outside))
+        return (
+            not self._under
+            or path.startswith(self._under)
+            or any(folder.startswith(f"{path}/") for folder in self._under)
+        )

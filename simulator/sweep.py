@@ -79,8 +79,9 @@ class Sweep:
         self._trees: set[bytes] = set()
         self._digest = TreeDigest()
         self._memory = MemorySweep(recording, product, scenario)
-        self._outside = None if recording.memory is None else TreeDigest(outside=recording.memory.folders)
-        """What a session can see: not the stores of memory."""
+        self._bounds: dict[tuple[str, int, bool], tuple[int, int]] = {}
+        self._parts = _parts_of(recording)
+        """What each session sees of a disk, where that is not all there is."""
         self._applicable = {session.folder: applicable(recording, session) for session in recording.sessions}
 
     def run(self, crash: Crash, *, until: Collection[OracleName] = ()) -> SweepResult:
@@ -115,24 +116,32 @@ class Sweep:
         tree = self._digest.of(disk)
         self._trees.add(tree)
         self._take(self._memory.of_state(state, disk, tree), state)
-        outside = tree if self._outside is None else self._outside.of(disk)
         for session in self._recording.sessions:
-            bounds = bounds_at(self._recording.ops, session.folder, state.point, power=state.model != "kill")
-            seen = self._seen.get((outside, session.folder))
+            part = self._parts[session.folder].of(disk) if self._parts else tree
+            bounds = self._bounds_of(session, state)
+            seen = self._seen.get((part, session.folder))
             if seen is None:
-                self._first_time(state, session, disk, outside, bounds)
+                self._first_time(state, session, disk, part, bounds)
                 if crash.again:
                     self._crash_again(state, session, disk)
             elif not any(acked >= bounds[0] and issued <= bounds[1] for acked, issued in seen.bounds):
                 seen.bounds.append(bounds)
                 self._judge(state, session, seen.recovered, bounds, tuple(BOUND_ORACLES))
 
+    def _bounds_of(self, session: SessionRecord, state: CrashState) -> tuple[int, int]:
+        """What was promised and begun; the same for all states of a point."""
+        key = (session.folder, state.point, state.model != "kill")
+        found = self._bounds.get(key)
+        if found is None:
+            found = self._bounds[key] = bounds_at(self._recording.ops, key[0], key[1], power=key[2])
+        return found
+
     def _first_time(
-        self, state: CrashState, session: SessionRecord, disk: Disk, tree: bytes, bounds: tuple[int, int]
+        self, state: CrashState, session: SessionRecord, disk: Disk, part: bytes, bounds: tuple[int, int]
     ) -> None:
         recovered = self._recoverer.recover(disk, session.folder)
         self.result.deep_checks += 1
-        self._seen[(tree, session.folder)] = _Seen(recovered, [bounds])
+        self._seen[(part, session.folder)] = _Seen(recovered, [bounds])
         self._judge(state, session, recovered, bounds, (*BOUND_ORACLES, *DISK_ORACLES))
 
     def _judge(
@@ -228,6 +237,13 @@ class Sweep:
 
 
 # --- small -----------------------------------------------------------------------------------------------------
+
+
+def _parts_of(recording: Recording) -> dict[str, TreeDigest]:
+    """Beside other sessions, or the stores of memory, a session is recovered once for each look of its own folder."""
+    if recording.memory is None and len(recording.sessions) == 1:
+        return {}
+    return {session.folder: TreeDigest(under=(session.folder,)) for session in recording.sessions}
 
 
 def _at_the_end(recording: Recording) -> CrashState:
