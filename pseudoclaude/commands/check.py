@@ -22,9 +22,9 @@ HISTORY_LINES_MAX = 200
 """A longer history shows its first and last half of this."""
 
 _STATES = {
-    "clean": "Nothing is wrong with it.",
-    "repaired": "It was repaired for reading; what is not below is named under it.",
-    "damaged": "Something that was saved is lost; what is still there is below.",
+    "clean": "Nothing of its history is missing.",
+    "repaired": "Its end was torn, or something had to be repaired; what is not below is named under it.",
+    "damaged": "Not all that was saved is sound; what is still there is below, and under it what was found.",
     "empty": "It is an empty session: nothing was ever saved in it.",
     "missing": "There is no such log.",
     "unsupported": "It was written by a newer program, and is left alone.",
@@ -80,7 +80,7 @@ def _words(path: str, loaded: LoadResult) -> Iterable[str]:
     unsettled = loaded.unsettled
     notes = [finding for finding in loaded.findings if finding.settled]
     if unsettled:
-        yield f"Lost or repaired ({len(unsettled)}):"
+        yield f"Lost, in doubt or repaired ({len(unsettled)}):"
         yield from map(_finding, unsettled)
     if notes:
         yield f"Settled, nothing is to be done ({len(notes)}):"

@@ -24,7 +24,7 @@ from pseudoclaude.session.findings import Finding
 from pseudoclaude.session.reading import CHUNK_BYTES, LogReader
 from pseudoclaude.session.records import VERSION, Line
 from pseudoclaude.session.replay import Replay
-from pseudoclaude.session.spills import SPILL_FOLDER, has_spills, spill_problem, spills_of
+from pseudoclaude.session.spills import SPILL_FOLDER, has_spills, spill_problem
 from pseudoclaude.settings import Dangling
 
 LOG_NAME = "conversation.jsonl"
@@ -260,11 +260,13 @@ def _quoted(done: Repair) -> str:
 
 def _spill_findings(folder: str, messages: History, replay: Replay, fs: FileSystem) -> tuple[Finding, ...]:
     found = []
-    for spill in spills_of(messages):
-        problem = spill_problem(folder, spill, fs)
-        if problem:
+    kept = {id(message) for message in messages if message.tool_result is not None}
+    for position, message in enumerate(replay.messages if kept else ()):
+        spill = message.tool_result.spill if message.tool_result is not None else None
+        problem = spill_problem(folder, spill, fs) if spill is not None and id(message) in kept else ""
+        if spill is not None and problem:
             text = f"the full result {spill.path} {problem}; its preview is kept"
-            found.append(Finding("missing_spill", max(replay.replace_offset, 0), 0, False, text))
+            found.append(Finding("missing_spill", *replay.origin(position), False, text))
     return tuple(found)
 
 

@@ -30,7 +30,7 @@ from pseudoclaude.session.findings import Account, Finding, Hole
 from pseudoclaude.session.plain import PlainRun, plain_run
 from pseudoclaude.session.records import BOM, BadLine, Line, around_nuls, decode_line, salvage
 
-EXCERPT_CHARS = 60
+EXCERPT_CHARS = 200
 
 
 class _Cut(msgspec.Struct):
@@ -293,7 +293,7 @@ class Replay:
         self.messages = self.messages[: cut.messages]
         text = (
             f"record {cut.missing} and more were never acknowledged (batch durability) and are not there; "
-            f"the history ends before them and {dropped} later messages, not acknowledged either, are left out"
+            f"the history ends before them; what was written after them ({dropped} of the messages) was not acknowledged either"
         )
         for later in self._cuts:
             self.account.excuse(later.hole, text)
