@@ -15,7 +15,7 @@ from pseudoclaude.protocol.repair import OUTCOME_UNKNOWN
 from simulator.replies.emulator import running_emulator
 from tests.commands.real_task import CHECK, COMMAND, DONE, EDIT, HANG, READ, TASK, WAIT_SECONDS, Desk, spec
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:.*forkpty:DeprecationWarning")]
 ALLOW_EDIT = r"Allow edit_file\? \[y\]es, \[n\]o, \[a\]lways: "
 ALLOW_COMMAND = r"Allow run_command\? \[y\]es, \[n\]o, \[a\]lways: "
 
