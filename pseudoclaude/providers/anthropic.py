@@ -214,8 +214,11 @@ class ReceivedMessage:
 
     def _settle_inputs(self) -> None:
         for index, pieces in self._inputs.items():
+            streamed = "".join(pieces)
+            if not streamed:
+                continue  # a call without arguments, or one whose block began with all of them
             try:
-                self._blocks[index]["input"] = json.loads("".join(pieces) or "{}")
+                self._blocks[index]["input"] = json.loads(streamed)
             except ValueError:  # cut off by max_tokens; the text itself stands in the canonical call
                 self._blocks[index]["input"] = {}
 

@@ -45,7 +45,15 @@ _OVERLOADED = frozenset(
     {"overloaded_error", "server_overloaded", "server_is_overloaded", "slow_down", "engine_overloaded"}
 )
 _REFUSED = frozenset(
-    {"invalid_request_error", "not_found_error", "request_too_large", "model_not_found", "invalid_prompt"}
+    {
+        "invalid_request_error",
+        "not_found_error",
+        "request_too_large",
+        "model_not_found",
+        "invalid_prompt",
+        "content_filter",
+        "content_policy_violation",
+    }
 )
 _MESSAGE_MAX = 600
 

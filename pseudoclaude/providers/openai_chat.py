@@ -126,8 +126,10 @@ class ReceivedCompletion:
             raise MalformedReply("the body has no choices")
         self._model = body.get("model") or ""
         self._usage = body.get("usage")
-        self._message = dict(choices[0]["message"])
         self._finish = choices[0].get("finish_reason")
+        if "message" not in choices[0] and not self._finish:
+            raise MalformedReply("the choice has no message")
+        self._message = dict(choices[0].get("message") or {})  # Azure sends none when its filter kept the reply back
 
     def feed(self, event: Mapping[str, Any]) -> str:
         self._model = event.get("model") or self._model

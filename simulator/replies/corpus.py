@@ -204,7 +204,7 @@ def as_vcrpy(data: bytes) -> bytes:
 def _counted(source: Source, folder: Path, was_there: bool) -> Fetched:
     counts: Counter[str | None] = Counter()
     unreadable = []
-    paths = list(_recordings(folder))
+    paths = list(recordings(folder))
     for path in paths:
         try:
             counts.update(one.dialect for one in load_cassette(path).interactions)
@@ -214,7 +214,8 @@ def _counted(source: Source, folder: Path, was_there: bool) -> Fetched:
     return Fetched(source, folder, was_there, len(paths), named, tuple(unreadable))
 
 
-def _recordings(folder: Path) -> Iterator[Path]:
+def recordings(folder: Path) -> Iterator[Path]:
+    """All recordings below a folder, in order."""
     yield from sorted(path for path in folder.rglob("*") if path.is_file() and path.name.endswith(SUFFIXES))
 
 

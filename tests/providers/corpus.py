@@ -1,16 +1,24 @@
-"""The real recordings as cases: each model request rebuilt from the recorded messages and replayed through our adapter."""
+"""The real recordings as cases: each model request rebuilt from the recorded messages and replayed through our adapter.
+
+They are those of the shared folder, and those that ``pseudosim corpus fetch`` brought, where ``PSEUDOCLAUDE_CORPUS`` names its cache.
+"""
 
 from __future__ import annotations
 
 import csv
+import json
+import os
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pseudoclaude.errors import ProviderError, StreamInterrupted
 from pseudoclaude.messages import Message, ToolResult
 from pseudoclaude.ports import Reply, Request, ToolSpec
 from simulator.replies.cassettes import Cassette, Recorded, load_cassette
+from simulator.replies.corpus import recordings
+from simulator.replies.errors import CassetteUnreadable
 from simulator.replies.projection import read_history, system_text
 from simulator.replies.replay import CassetteProvider
 from simulator.replies.script import StreamFault
@@ -47,11 +55,21 @@ def cases() -> list[Case]:
     ]
 
 
+def fetched_cases(folder: str | Path | None = None) -> Iterator[Case]:
+    """Every interaction of every fetched recording that can be read; none where no cache is named."""
+    folder = folder or os.environ.get("PSEUDOCLAUDE_CORPUS")
+    for path in recordings(Path(folder)) if folder else ():
+        try:
+            count = len(cassette(str(path)).interactions)
+        except CassetteUnreadable:
+            continue  # ``corpus fetch`` has named it
+        yield from (Case(str(path), position, ()) for position in range(count))
+
+
 @cache
 def cassette(file: str) -> Cassette:
-    folder = shared_folder()
-    assert folder is not None, "a case of a recording that is not there"
-    return load_cassette(folder / FOLDER / file)
+    """``file`` is absolute, or lies in the shared folder."""
+    return load_cassette((shared_folder() or Path()) / FOLDER / file)
 
 
 def recorded(case: Case) -> Recorded:
@@ -60,9 +78,18 @@ def recorded(case: Case) -> Recorded:
 
 def skip_reason(case: Case) -> str | None:
     """Why a recording is not judged, or None."""
-    if recorded(case).dialect is None:
-        return f"{Path(recorded(case).path).name} is no request for a reply: we never make it"
+    one = recorded(case)
+    if one.dialect is None:
+        return f"{Path(one.path).name} is no request for a reply: we never make it"
+    if one.reply.startswith(b"{") and isinstance(_content(one), dict):
+        return f"{one.host} answers with an object where the API promises text"
     return None
+
+
+def _content(one: Recorded) -> Any:
+    """What stands where the text of a whole Chat reply belongs."""
+    choices = json.loads(one.reply).get("choices") or [{}]
+    return (choices[0].get("message") or {}).get("content")
 
 
 def provider(case: Case, *, cut: StreamFault | None = None) -> CassetteProvider:

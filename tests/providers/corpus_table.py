@@ -1,4 +1,6 @@
-"""Prints how the real recordings fare, by feature: ``python -m tests.providers.corpus_table``.
+"""Prints how the real recordings fare, by feature: ``python -m tests.providers.corpus_table [CACHE]``.
+
+``CACHE`` is a folder that ``pseudosim corpus fetch`` has filled; without it, the recordings of the shared folder are judged.
 
 Features are read off each recorded interaction; one interaction counts under each of its features.
 """
@@ -6,7 +8,7 @@ Features are read off each recorded interaction; one interaction counts under ea
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from simulator.replies.cassettes import Recorded
 from tests.providers import corpus
@@ -71,12 +73,12 @@ def _said(one: Recorded, expected: Truth) -> Iterator[str]:
         yield "cache tokens"
 
 
-def table() -> tuple[dict[str, Row], list[str], list[str]]:
+def table(cases: Iterable[Case]) -> tuple[dict[str, Row], list[str], list[str]]:
     """Rows by feature, the reasons of what was skipped, and the names of what differs."""
     rows: dict[str, Row] = {}
     reasons: list[str] = []
     different: list[str] = []
-    for case in corpus.cases():
+    for case in cases:
         reason = corpus.skip_reason(case)
         verdict = "skipped" if reason is not None else "equal" if _equal(case) else "different"
         if reason is not None:
@@ -98,13 +100,13 @@ def _equal(case: Case) -> bool:
 
 
 def _squeezed(data: bytes) -> str:
-    return data.decode("utf-8").replace('": ', '":').replace("': ", "':").replace("'", '"')
+    return data.decode("utf-8", "replace").replace('": ', '":').replace("': ", "':").replace("'", '"')
 
 
 def main() -> int:
-    rows, reasons, different = table()
+    rows, reasons, different = table(corpus.fetched_cases(sys.argv[1]) if sys.argv[1:] else corpus.cases())
     if not rows:
-        sys.stdout.write("The shared recordings are not there; set PSEUDOCLAUDE_SHARED.\n")
+        sys.stdout.write("There are no recordings; set PSEUDOCLAUDE_SHARED, or name a cache that is filled.\n")
         return 2
     sys.stdout.write(f"{'feature':<42}{'equal':>7}{'differs':>9}{'skipped':>9}\n")
     for feature, row in sorted(rows.items()):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pseudoclaude.errors import ProviderError, ProviderUnavailable, RateLimited, StreamInterrupted
+from pseudoclaude.errors import InvalidRequest, ProviderError, ProviderUnavailable, RateLimited, StreamInterrupted
 from pseudoclaude.messages import Message, ToolCall, ToolResult, Usage
 from pseudoclaude.ports import Request, ToolSpec
 from pseudoclaude.providers.wire import wire_name
@@ -88,6 +88,13 @@ def test_a_plain_call_without_a_name_is_unreadable() -> None:
     message = {"role": "assistant", "tool_calls": [{"id": "a", "type": "function", "function": {"arguments": "{}"}}]}
     body = {"choices": [{"message": message, "finish_reason": "tool_calls"}]}
     assert isinstance(_failed("openai-chat", json.dumps(body).encode(), stream=False), ProviderUnavailable)
+
+
+def test_a_filter_that_kept_the_request_back_is_no_outage() -> None:
+    body = {"error": {"code": "content_filter", "status": 400, "type": None, "message": "The response was filtered"}}
+    failure = _failed("openai-chat", json.dumps(body).encode(), stream=False)
+    assert isinstance(failure, InvalidRequest)
+    assert not failure.retryable
 
 
 # --- odd replies that are fine ---------------------------------------------------------------------------------
@@ -322,3 +329,32 @@ def test_an_exception_of_the_listener_travels_as_itself() -> None:
 
     with pytest.raises(KeyError, match="listener"):
         provider("anthropic", sse(START, TEXT_0, _words("Hi"), _end(), STOP)).complete(HELLO, listen)
+
+
+def test_a_filter_that_kept_the_reply_back_is_a_refusal() -> None:
+    body = {"choices": [{"index": 0, "finish_reason": "content_filter", "content_filter_results": {}}]}
+    message = provider("openai-chat", json.dumps(body).encode(), stream=False).complete(HELLO).message
+    assert message == Message("assistant", "", stop="refusal")
+
+
+def test_a_call_that_begins_with_its_whole_input_keeps_it() -> None:
+    tool = {"type": "tool_use", "id": "a", "name": "t", "input": {"place": "Boston"}, "caller": {"type": "direct"}}
+    call = {"type": "content_block_start", "index": 0, "content_block": tool}
+    nothing = {"type": "content_block_delta", "index": 0, "delta": {"type": "input_json_delta", "partial_json": ""}}
+    message = provider("anthropic", sse(START, call, nothing, _end("tool_use"), STOP)).complete(HELLO).message
+    assert message.tool_calls == (ToolCall("a", "t", '{"place":"Boston"}'),)
+    assert message.native is not None
+    assert message.native.payload[0]["input"] == {"place": "Boston"}
+
+
+def test_a_call_that_starts_twice_is_one_call() -> None:
+    opened = {"index": 0, "id": "c", "type": "function", "function": {"name": "look", "arguments": ""}}
+    pieces = [
+        {"tool_calls": [opened]},
+        {"tool_calls": [opened]},
+        {"tool_calls": [{"index": 0, "function": {"arguments": "{}"}}]},
+    ]
+    chunks = [{"choices": [{"index": 0, "delta": delta}]} for delta in pieces]
+    end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}
+    message = provider("openai-chat", sse(*chunks, end, "[DONE]", names=False)).complete(HELLO).message
+    assert message.tool_calls == (ToolCall("c", "look", "{}"),)

@@ -15,7 +15,7 @@ from tests.providers.wire_truth import anthropic_blocks
 CASES = corpus.cases()
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", [*CASES, *corpus.fetched_cases()], ids=str)
 def test_the_reply_equals_the_wire(case: Case) -> None:
     reason = corpus.skip_reason(case)
     if reason is not None:

@@ -97,7 +97,7 @@ def anthropic_blocks(recorded: Recorded) -> list[dict[str, Any]]:
 def _refused(recorded: Recorded) -> Truth:
     error = json.loads(recorded.reply)["error"]
     headers = dict(recorded.headers)
-    hopeless = headers.get("x-should-retry") == "false" or error["type"] in ("tokens", "insufficient_quota")
+    hopeless = headers.get("x-should-retry") == "false" or error.get("type") in ("tokens", "insufficient_quota")
     too_long = error.get("code") == "context_length_exceeded" or "prompt is too long" in error["message"]
     by_status = {401: "AuthenticationFailed", 429: "RateLimited", 500: "ProviderUnavailable", 529: "Overloaded"}
     name = "ContextOverflow" if too_long else by_status.get(recorded.status, "InvalidRequest")
@@ -156,7 +156,7 @@ def _anthropic_stream(events: list[dict[str, Any]]) -> Truth:
     return Truth(
         text="".join(block["text"] for block in blocks.values() if block["type"] == "text"),
         calls=tuple(
-            (block["id"], block["name"], value(json_texts.get(index) or "{}"))
+            (block["id"], block["name"], value(json_texts[index]) if json_texts.get(index) else block["input"])
             for index, block in blocks.items()
             if block["type"] == "tool_use"
         ),
@@ -190,18 +190,23 @@ def _chat_stop(finish: str | None, calls: bool, refused: bool) -> str | None:
         return "refusal"
     if calls and finish != "length":
         return "tool_use"
-    return {"stop": "end_turn", "length": "max_tokens", "function_call": "tool_use"}.get(str(finish))
+    known = {"stop": "end_turn", "length": "max_tokens", "function_call": "tool_use", "content_filter": "refusal"}
+    return known.get(str(finish))
 
 
 def _chat_body(body: dict[str, Any]) -> Truth:
+    if "error" in body:  # in a body of status 200: a filter that kept the request back
+        return Truth(error="InvalidRequest", retryable=False)
     choice = body["choices"][0]
-    message = choice["message"]
+    message = choice.get("message") or {}
     calls = message.get("tool_calls") or []
     return Truth(
         text=message.get("content") or message.get("refusal") or "",
-        calls=tuple((call["id"], call["function"]["name"], value(call["function"]["arguments"])) for call in calls),
+        calls=tuple(
+            (call["id"], call["function"]["name"], value(call["function"]["arguments"] or "{}")) for call in calls
+        ),
         usage=_openai_usage(body.get("usage"), "prompt_tokens", "completion_tokens"),
-        stop=_chat_stop(choice["finish_reason"], bool(calls), bool(message.get("refusal"))),
+        stop=_chat_stop(choice.get("finish_reason"), bool(calls), bool(message.get("refusal"))),
     )
 
 
@@ -213,18 +218,18 @@ def _chat_stream(events: list[dict[str, Any]]) -> Truth:
             return _failed_stream(event["error"], text)
         usage = event.get("usage") or usage
         for choice in event["choices"]:
-            if choice["index"] != 0:
+            if choice.get("index", 0) != 0:
                 continue
             text += choice["delta"].get("content") or ""
-            finish = choice["finish_reason"] or finish
+            finish = choice.get("finish_reason") or finish
             for piece in choice["delta"].get("tool_calls") or []:
-                call = calls.setdefault(piece["index"], ["", "", ""])
+                call = calls.setdefault(piece.get("index", len(calls)), ["", "", ""])
                 call[0] += piece.get("id") or ""
                 call[1] += piece["function"].get("name") or ""
                 call[2] += piece["function"].get("arguments") or ""
     return Truth(
         text=text,
-        calls=tuple((call[0], call[1], value(call[2])) for _, call in sorted(calls.items())),
+        calls=tuple((call[0] or f"call_{n}", call[1], value(call[2] or "{}")) for n, call in sorted(calls.items())),
         usage=_openai_usage(usage, "prompt_tokens", "completion_tokens"),
         stop=_chat_stop(finish, bool(calls), False),
     )
