@@ -46,12 +46,14 @@ def _broken(driven: Driven, durability: Durability = "always") -> list[tuple[str
 CALLS = ["mkdir", "open", "write", "pread", "fsync", "close", "lock", "stat", "unlink", "fsync_dir"]
 
 
-def _modes(call: str) -> list[dict[str, object]]:
+def _modes(call: str, durability: Durability) -> list[dict[str, object]]:
     errors: list[dict[str, object]] = [{"error": "EIO"}]
     if call == "write":
         errors = [{"error": "ENOSPC", "partial": n} for n in (0, 7)] + [{"error": "EIO", "partial": 20}, {"partial": 9}]
     elif call == "fsync":
-        errors = [{"error": "EIO", "dialect": dialect} for dialect in ("ext4", "btrfs", "false-failure")]
+        errors = [{"error": "EIO", "dialect": dialect} for dialect in ("ext4", "false-failure")]
+        # A file that falls back when a sync fails takes along what a batch had not synced yet: nobody can keep that through a kill.
+        errors += [{"error": "EIO", "dialect": "btrfs"}] if durability == "always" else []
     return errors + [{"exception": "KeyboardInterrupt", "when": when} for when in ("before", "after")]
 
 
@@ -60,7 +62,7 @@ def _modes(call: str) -> list[dict[str, object]]:
 @pytest.mark.parametrize("call", CALLS)
 def test_one_fault_at_every_call_then_every_crash(call: str, durability: Durability):
     fired = 0
-    for mode in _modes(call):
+    for mode in _modes(call, durability):
         for nth in range(1, 40 if durability == "always" else 12):
             driven = drive(DiskFault(call, nth=nth, **mode), durability=durability)  # type: ignore[arg-type]
             if not driven.fs.faults.fired:
