@@ -101,8 +101,10 @@ class Agent:
         self.memory.refresh_index()
         return self.memory.index
 
-    def close(self, on_wait: Callable[[], None] | None = None) -> None:
+    def close(self, on_wait: Callable[[], None] | None = None, *, in_a_hurry: bool = False) -> None:
         """Save, give the session back, and let memory finish.  ``on_wait`` is called before a wait that can be felt.
+
+        ``in_a_hurry``: do not wait for memory; what it had begun is finished at the next start.
 
         Raises ``NotDurable`` or ``SessionError`` when something could not be saved; the session is given back all the same.
         """
@@ -112,7 +114,7 @@ class Agent:
             self._writer.abandon()
             raise
         finally:
-            if not self._machine.background.drain(UNFELT_SECONDS):
+            if not in_a_hurry and not self._machine.background.drain(UNFELT_SECONDS):
                 if on_wait is not None:
                     on_wait()
                 self.memory.drain(DRAIN_SECONDS)

@@ -59,7 +59,8 @@ class Chat:
             status = 143
         try:
             self._agent.close(
-                lambda: self._screen.line("Taking the last turn into memory… (Ctrl-C leaves it for later)", "dim")
+                lambda: self._screen.line("Taking the last turn into memory… (Ctrl-C leaves it for later)", "dim"),
+                in_a_hurry=status != 0,
             )
         except PseudoClaudeError as error:
             self._screen.error(error)

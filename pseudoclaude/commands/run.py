@@ -19,7 +19,9 @@ def run_task(agent: Agent, task: str, screen: Screen, out: TextIO) -> int:
     tell_resumed(agent, screen)
     status = _turn(agent, task, screen, out)
     try:
-        agent.close(lambda: screen.line("Taking the turn into memory…", "dim"))
+        agent.close(
+            lambda: screen.line("Taking the turn into memory…", "dim"), in_a_hurry=status in (INTERRUPTED, TERMINATED)
+        )
     except PseudoClaudeError as error:
         screen.error(error)
         status = status or STOPPED

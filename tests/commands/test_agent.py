@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,11 @@ from pseudoclaude.commands.agent import Callbacks, open_memory, turn_messages
 from pseudoclaude.commands.interrupts import Interrupts
 from pseudoclaude.errors import ProviderUnavailable, SessionLocked, SessionMissing
 from pseudoclaude.messages import ToolCall
+from pseudoclaude.ports import Reply, Request
 from pseudoclaude.protocol.repair import OUTCOME_UNKNOWN
 from pseudoclaude.session.catalog import session_folder
 from tests.commands.build import Office, Remembering, texts
-from tests.driving import Streamed, calls, said
+from tests.driving import Answer, Streamed, calls, said
 
 NOTE = '[{"action":"create","level":"project","slug":"tests","name":"Tests","description":"Run make test","body":"make test"}]'
 
@@ -195,7 +197,47 @@ def test_changes_are_shielded_from_ctrl_c(office: Office) -> None:
     assert agent.runner.conversation.unsaved == 0
 
 
-def test_a_wait_for_memory_is_announced(office: Office) -> None:
+class Slow(Remembering):
+    """Thinks about memory until it may answer."""
+
+    def __init__(self, turns: list[Answer]) -> None:
+        super().__init__(turns)
+        self.may_answer = threading.Event()
+
+    def complete(self, request: Request, on_text: object = None) -> Reply:
+        if request.purpose == "memory":
+            self.may_answer.wait(10)
+        return super().complete(request, on_text)
+
+
+@pytest.mark.slow
+def test_a_wait_for_memory_is_announced_and_ends_with_it(office: Office) -> None:
+    provider = Slow([said("Hello.")])
+    agent = office.agent(provider)
+    list(agent.turn("Hi"))
+    announced: list[bool] = []
+
+    def on_wait() -> None:
+        announced.append(True)
+        provider.may_answer.set()
+
+    agent.close(on_wait)
+    assert announced == [True]
+    assert len(provider.memory_requests) == 1
+
+
+def test_who_is_in_a_hurry_does_not_wait_and_the_turn_is_taken_up_later(office: Office) -> None:
+    provider = Slow([said("Hello.")])
+    agent = office.agent(provider)
+    list(agent.turn("Hi"))
+    agent.close(lambda: pytest.fail("it waited"), in_a_hurry=True)
+    pending = Path(office.place.project) / ".pseudoclaude" / "memory" / "pending"
+    assert len(list(pending.iterdir())) == 1
+    provider.may_answer.set()
+    assert office.machine.background.drain(10)
+
+
+def test_without_work_nothing_is_announced(office: Office) -> None:
     announced: list[bool] = []
     agent = office.agent(Remembering([]))
     agent.close(lambda: announced.append(True))
