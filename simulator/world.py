@@ -175,9 +175,7 @@ class CheckedProvider:
 def protocol_violations(dialect: str, messages: tuple[Message, ...], *, tools: list[str] | None = None) -> list[str]:
     """What the provider would refuse in these messages, as lines."""
     context: dict[str, Any] = {} if tools is None else {"tools": tools}
-    if (
-        messages and messages[-1].stop == "pause_turn"
-    ):  # the one assistant turn that may stand last: the model goes on with it
+    if messages and messages[-1].stop == "pause_turn":  # may stand last: the model goes on with it
         context["last_stop_reason"] = "pause_turn"
     found = check(dialect, to_wire(dialect, messages), context=context or None)
     return [f"{item.rule} at {item.path}: {item.message}" for item in found]
