@@ -10,7 +10,8 @@ from collections.abc import Sequence
 import msgspec
 
 from simulator.digest import TreeDigest
-from simulator.memory_oracles import MemoryEvidence, judge_memory, judge_run, memory_applicable
+from simulator.index_oracles import judge_run
+from simulator.memory_oracles import MemoryEvidence, judge_memory, memory_applicable
 from simulator.memory_recover import MemoryRecoverer
 from simulator.oracles import bounds_at
 from simulator.product import Product
