@@ -44,13 +44,15 @@ from simulator.values import OracleName
 
 class Planted(msgspec.Struct, frozen=True):
     """One variant.  ``caught_by``: the oracles that must break, each of them.  ``caught_in_run``: the scenario whose run itself must go
-    against it, before any crash: an expected fact, an expected failure, a request that may not be sent."""
+    against it, before any crash: an expected fact, an expected failure, a request that may not be sent.  ``suite``: how the ids of scenarios
+    begin in which the oracles can see it at all."""
 
     name: str
     why: str
     product: Product
     caught_by: tuple[OracleName, ...] = ()
     caught_in_run: str = ""
+    suite: str = ""
 
 
 _VARIANTS = (
@@ -105,22 +107,52 @@ _VARIANTS = (
         "the stores of memory are changed one after the other, without a journal",
         NoJournal(),
         ("M1",),
+        suite="memory/",
     ),
     Planted(
         "memory_journal_goes_first",
         "the journal of memory is removed before the stores are durable",
         JournalGoesFirst(),
         ("M1",),
+        suite="memory/",
     ),
-    Planted("line_before_note", "the index names a note that is not there yet", LineBeforeNote(), ("M2",)),
-    Planted("drops_hand_lines", "the index is written anew from the notes alone", DropsHandLines(), ("M3",)),
-    Planted("index_never_arrives", "a new session's prompt says nothing of memory", IndexNeverArrives(), ("M4",)),
-    Planted("index_in_log", "the index goes into the session with the user's message", IndexInLog(), ("M4",)),
-    Planted("slices_index_bytes", "the index of the prompt is cut by bytes", SlicesBytes(), ("M5",)),
     Planted(
-        "forgets_pending_turns", "a turn whose process died is never taken into memory", ForgetsPendingTurns(), ("M6",)
+        "line_before_note", "the index names a note that is not there yet", LineBeforeNote(), ("M2",), suite="memory/"
     ),
-    Planted("takes_turns_twice", "the record of a turn stays when its update is made", TakesTurnsTwice(), ("M6",)),
+    Planted(
+        "drops_hand_lines", "the index is written anew from the notes alone", DropsHandLines(), ("M3",), suite="memory/"
+    ),
+    Planted(
+        "index_never_arrives",
+        "a new session's prompt says nothing of memory",
+        IndexNeverArrives(),
+        ("M4",),
+        suite="memory/",
+    ),
+    Planted(
+        "index_in_log",
+        "the index goes into the session with the user's message",
+        IndexInLog(),
+        ("M4",),
+        suite="memory/",
+    ),
+    Planted(
+        "slices_index_bytes", "the index of the prompt is cut by bytes", SlicesBytes(), ("M5",), suite="utf8_index/"
+    ),
+    Planted(
+        "forgets_pending_turns",
+        "a turn whose process died is never taken into memory",
+        ForgetsPendingTurns(),
+        ("M6",),
+        suite="memory/",
+    ),
+    Planted(
+        "takes_turns_twice",
+        "the record of a turn stays when its update is made",
+        TakesTurnsTwice(),
+        ("M6",),
+        suite="memory/",
+    ),
 )
 PLANTED: dict[str, Planted] = {variant.name: variant for variant in _VARIANTS}
 
