@@ -8,22 +8,27 @@ import hashlib
 import posixpath
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
 from pseudoclaude.compact import Runtime, manage_context
 from pseudoclaude.conversation import Conversation
+from pseudoclaude.errors import PseudoClaudeError
 from pseudoclaude.messages import History, Message, ToolResult, Usage
 from pseudoclaude.ports import Reply, Request
 from pseudoclaude.session import SessionWriter
 from pseudoclaude.settings import Settings
+from pseudoclaude.text import size
 from simulator.crash import MODELS, DiskBuilder, crash_states
-from simulator.disk import SimFileSystem
+from simulator.disk import DiskFault, SimFileSystem
+from simulator.disk.faults import CallKind
 from simulator.record import record
 from simulator.run import run_scenario
 from simulator.scenario import Scenario, find_scenarios, load_scenario
 from simulator.values import Recording
 from simulator.world import CheckedProvider, SimClock, SimIds, World
+from tests.driving import FOLDER, Driven, Speaking, calls, said
 
 ROOT = Path(__file__).resolve().parents[2] / "scenarios"
 SCENARIOS = [load_scenario(path) for path in find_scenarios((str(ROOT / "offload"), str(ROOT / "summary_breaker")))]
@@ -129,6 +134,50 @@ class _Silent:
 
     def complete(self, request: Request, on_text: Callable[[str], None] | None = None) -> Reply:
         raise AssertionError("a request was made")
+
+
+# --- one call that fails, anywhere in a turn that spills -------------------------------------------------------
+
+SMALL = Settings(result_limit_bytes=1_000, turn_results_limit_bytes=4_000, preview_bytes=200)
+LOG_TEXT = "héllo 世界 🙂\n" * 100
+
+
+@pytest.mark.parametrize(
+    ("error", "exception", "when"),
+    [
+        ("EIO", "", "before"),
+        ("ENOSPC", "", "before"),
+        ("", "KeyboardInterrupt", "before"),
+        ("", "KeyboardInterrupt", "after"),
+    ],
+)
+@pytest.mark.parametrize("call", ["mkdir", "open", "write", "fsync", "close", "stat", "rename", "unlink", "fsync_dir"])
+def test_after_any_failing_call_the_same_process_goes_on_and_spills(
+    call: CallKind, error: str, exception: str, when: Literal["before", "after"]
+) -> None:
+    spilled = 0
+    for nth in range(1, 100):
+        driven = Driven(calls("read_log"), said("Read."), tools=[Speaking("read_log", LOG_TEXT)], settings=SMALL)
+        plan = driven.break_disk(DiskFault(call, nth=nth, error=error, exception=exception, when=when))
+        try:
+            driven.turn()
+        except (PseudoClaudeError, KeyboardInterrupt):
+            assert plan.fired == 1
+        if not plan.fired:
+            assert nth > 1, f"no {call} in the turn"
+            assert spilled > 0
+            return
+        driven.break_disk()
+        driven.provider.answers = [said("Gone on.")]
+        driven.turn("Go on.")
+        driven.assert_settled()
+        for result in _final_results(driven.history):
+            assert size(result.content) <= SMALL.result_limit_bytes
+            if result.spill is not None:
+                spilled += 1
+                assert driven.fs.peek(posixpath.join(FOLDER, result.spill.path)) == LOG_TEXT.encode()
+        assert driven.fs.peek(posixpath.join(FOLDER, "tool-results", "spill.tmp")) is None
+    raise AssertionError("a turn has fewer calls than that")
 
 
 # --- the window, as the harness sees it ------------------------------------------------------------------------
