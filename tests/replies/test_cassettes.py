@@ -182,6 +182,17 @@ def test_only_the_chosen_request_is_cut() -> None:
         replay.complete(_asks("b"))
 
 
+def test_an_event_that_comes_twice_is_read_twice() -> None:
+    replay = CassetteProvider(_cassette("a"), match="projection", fault=StreamFault(3, how="repeat"))
+    assert replay.complete(_asks("a")).message.content == "a!a!"
+
+
+def test_events_in_the_wrong_order_arrive_so() -> None:
+    replay = CassetteProvider(_cassette("a"), match="projection", fault=StreamFault(1, how="swap"))
+    with pytest.raises(ProviderUnavailable, match="a delta for block 0, which was never started"):
+        replay.complete(_asks("a"))
+
+
 def test_a_stream_of_many_lines_reads_as_one_event_each() -> None:
     text = "x" * 5_000
     assert provider("anthropic", _says(text)).complete(HELLO).message.content == text

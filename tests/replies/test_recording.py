@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,7 @@ import msgspec
 import pytest
 import yaml
 
+from pseudoclaude.errors import AuthenticationFailed
 from simulator.commands.record import record_cassette
 from simulator.record import record
 from simulator.replies.cassettes import Cassette, load_cassette
@@ -19,13 +23,16 @@ from simulator.replies.errors import CassetteUnreadable
 from simulator.replies.recording import PUBLIC_ADDRESSES, Scrubber, recording
 from simulator.replies.replay import CassetteProvider, cassette_provider
 from simulator.replies.scripted import ScriptedProvider
-from simulator.scenario import Scenario, load_scenario
+from simulator.scenario import Scenario, ScenarioError, load_scenario
 from simulator.values import Recording
 from simulator.world import World
 from tests.replies.build import spec
 
-OWN = Path(__file__).resolve().parents[2] / "scenarios" / "cassettes" / "recordings"
-NAMES = ["anthropic_parallel_tools", "anthropic_tool_loop"]
+SCENARIOS = Path(__file__).resolve().parents[2] / "scenarios"
+OWN = SCENARIOS / "cassettes" / "recordings"
+NAMES = ["anthropic_parallel_tools", "anthropic_tool_loop", "openai_chat_tool_loop", "openai_responses_tool_loop"]
+SCRIPTS = sorted(SCENARIOS.rglob("recordings/*.script.yaml"))
+"""Everything that the project's own cassettes are recorded from."""
 
 
 def _scenario(name: str) -> Scenario:
@@ -50,16 +57,16 @@ def test_an_own_cassette_is_the_script_over_http(name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NAMES)
-def test_an_own_cassette_is_made_again_byte_for_byte(name: str, tmp_path: Path) -> None:
-    out = tmp_path / "again.yaml"
-    record_cassette(OWN / f"{name}.script.yaml", out, stream=name != "anthropic_parallel_tools")
-    assert (tmp_path / "again.yaml").read_bytes() == (OWN / f"{name}.yaml").read_bytes()
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name.removesuffix(".script.yaml"))
+def test_an_own_cassette_is_made_again_byte_for_byte(script: Path, tmp_path: Path) -> None:
+    out, kept = tmp_path / "again.yaml", script.with_name(script.name.replace(".script.yaml", ".yaml"))
+    record_cassette(script, out, stream=load_cassette(kept).interactions[0].streams)
+    assert out.read_bytes() == kept.read_bytes()
 
 
-def test_one_streams_and_one_does_not() -> None:
+def test_one_is_plain_and_the_others_stream() -> None:
     streams = {name: {one.streams for one in load_cassette(OWN / f"{name}.yaml").interactions} for name in NAMES}
-    assert streams == {"anthropic_parallel_tools": {False}, "anthropic_tool_loop": {True}}
+    assert streams == {name: {name != "anthropic_parallel_tools"} for name in NAMES}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -84,6 +91,35 @@ def test_every_api_is_recorded_and_replays_to_the_same_run(dialect: str, stream:
     assert replay.dialect == dialect
     assert _run(scenario, replay) == _run(scenario, ScriptedProvider(scenario.provider, dialect))
     assert "127.0.0.1" not in out.read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dialect", list(PUBLIC_ADDRESSES))
+def test_a_real_provider_is_asked_with_the_key_of_the_environment_and_the_key_is_not_kept(
+    dialect: str, tmp_path: Path
+) -> None:
+    """A server stands in for the provider; the process is one of its own, so that its environment can hold a key."""
+    scenario, out = tmp_path / "scenario.yaml", tmp_path / "cassette.yaml"
+    document = yaml.safe_load((OWN / "anthropic_tool_loop.script.yaml").read_text())
+    document["settings"]["dialect"] = dialect
+    scenario.write_text(yaml.safe_dump(document))
+    with running_emulator(load_scenario(scenario).provider) as served:
+        how = {"provider": dialect, "model": "model-of-today", "base_url": served.url(dialect)}
+        program = (
+            f"from simulator.commands.record import record_cassette as r; r({str(scenario)!r}, {str(out)!r}, **{how!r})"
+        )
+        keys = {"ANTHROPIC_API_KEY": KEY, "OPENAI_API_KEY": KEY, "OPENAI_ORG_ID": "org-of-mine"}
+        environment = {**os.environ, **keys}
+        subprocess.run([sys.executable, "-c", program], env=environment, check=True, timeout=60, cwd=SCENARIOS.parent)
+        assert served.emulator.requests_checked == 2
+    text = out.read_text()
+    assert KEY not in text
+    assert "org-of-mine" not in text
+    assert "127.0.0.1" not in text
+    assert yaml.safe_load(text)["metadata"]["recorded_from"] == f"{PUBLIC_ADDRESSES[dialect]}, model model-of-today"
+    replay = cassette_provider(out)
+    assert _run(load_scenario(scenario), replay).violations == ()
+    assert replay.remaining == ()
 
 
 # --- secrets ---------------------------------------------------------------------------------------------------
@@ -200,3 +236,41 @@ def test_an_own_cassette_misses_when_the_product_asks_something_else() -> None:
     with pytest.raises(Exception, match=r"max_tokens: recorded 8192, sent 77") as caught:
         _run(other, CassetteProvider(Cassette(cassette.path, cassette.interactions)))
     assert type(caught.value).__name__ == "CassetteMiss"
+
+
+def test_a_file_that_exists_is_not_replaced(tmp_path: Path) -> None:
+    out = tmp_path / "cassette.yaml"
+    out.write_text("the old one")
+    with pytest.raises(ScenarioError, match="a recording never replaces a file"):
+        record_cassette(OWN / "anthropic_tool_loop.script.yaml", out)
+    assert out.read_text() == "the old one"
+
+
+REFUSED: list[tuple[dict[str, str], str]] = [
+    ({"provider": "nobody"}, "there are emulator, anthropic, openai-chat, openai-responses"),
+    ({"provider": "openai-chat", "model": "m"}, r"speaks anthropic, not openai-chat - at `\$.settings.dialect`"),
+    ({"provider": "anthropic"}, "write --model NAME"),
+]
+
+
+@pytest.mark.parametrize(("how", "words"), REFUSED)
+def test_what_cannot_be_recorded_is_said_before_anything_is_asked(
+    how: dict[str, str], words: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ScenarioError, match=words):
+        record_cassette(OWN / "anthropic_tool_loop.script.yaml", tmp_path / "c.yaml", **how)  # type: ignore[arg-type]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_cassette_is_not_recorded_from_a_cassette(tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError, match="needs a script"):
+        record_cassette(SCENARIOS / "cassettes/anthropic_tool_loop.yaml", tmp_path / "c.yaml")
+
+
+@pytest.mark.slow
+def test_a_provider_that_fails_leaves_no_file_and_its_own_error(tmp_path: Path) -> None:
+    scenario = tmp_path / "scenario.yaml"
+    scenario.write_text("why: x\nprovider: {script: [{fail: {status: 401}}]}\nsteps: [{user: Hi}]\n")
+    with pytest.raises(AuthenticationFailed):
+        record_cassette(scenario, tmp_path / "c.yaml")
+    assert [path.name for path in tmp_path.iterdir()] == ["scenario.yaml"]

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from simulator.replies.script import ProviderSpec
+from simulator.replies.script import Fail, ProviderSpec, in_disorder
 from tests.replies.build import spec
 
 MISTAKES = [
@@ -20,6 +20,10 @@ MISTAKES = [
     ({"script": [{"fail": {"status": 200}}]}, "a failure has a status from 400 to 599"),
     ({"script": [{"fail": {"kind": "tired"}}]}, "at `$.script[0].fail.kind`"),
     ({"script": [{"fail": {"cut_after_events": -1}}]}, "cannot be negative"),
+    ({"script": [{"fail": {"repeat_event": -1}}]}, "fail.repeat_event is -1; it cannot be negative"),
+    ({"script": [{"fail": {"repeat_event": 1, "swap_events": 1}}]}, "not repeat_event and swap_events"),
+    ({"script": [{}], "fault": {"after_events": 1}}, "fault is for a cassette"),
+    ({"cassette": "a.yaml", "fault": {"after_events": -1}}, "after_events and request cannot be negative"),
     ({"script": [{}], "cassette": "a.yaml"}, "a script or a cassette, not both"),
 ]
 
@@ -50,3 +54,16 @@ def test_what_an_entry_leaves_out() -> None:
 def test_an_empty_reply_says_nothing_whatever_else_stands_there() -> None:
     entry = spec({"text": "a", "tool_calls": [{"id": "a", "name": "t"}], "fail": {"kind": "empty"}}).script[0]
     assert (entry.spoken, entry.calls, entry.ending) == ("", (), "end_turn")
+
+
+@pytest.mark.parametrize(
+    ("fail", "sent"),
+    [
+        ({"repeat_event": 0}, "aabc"),
+        ({"repeat_event": 2}, "abcc"),
+        ({"swap_events": 0}, "bac"),
+        ({"swap_events": 1}, "acb"),
+    ],
+)
+def test_events_in_disorder(fail: dict[str, int], sent: str) -> None:
+    assert "".join(in_disorder(msgspec.convert(fail, Fail), "abc")) == sent

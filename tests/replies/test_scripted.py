@@ -13,6 +13,7 @@ from pseudoclaude.ports import Provider, Request
 from pseudoclaude.providers.by_name import Adapter, make_adapter
 from simulator.replies import ScriptExhausted
 from simulator.replies.emulator import RunningEmulator, running_emulator
+from simulator.replies.errors import NotScriptable
 from simulator.replies.scripted import ScriptedProvider
 from tests.replies.build import DIALECTS, HELLO, spec
 
@@ -141,3 +142,8 @@ def test_an_exhausted_script_is_a_mistake_of_the_harness() -> None:
 
 def test_without_usage_nothing_is_counted() -> None:
     assert ScriptedProvider(spec({"text": "a"})).complete(HELLO).usage is None
+
+
+def test_events_in_disorder_are_left_to_the_emulator() -> None:
+    with pytest.raises(NotScriptable, match="Serve or record the script"):
+        ScriptedProvider(spec({"text": "a", "fail": {"repeat_event": 3}})).complete(HELLO)

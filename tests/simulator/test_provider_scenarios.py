@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from pseudoclaude.messages import History
 from simulator.record import RunBroken, record
-from simulator.replies.script import Fail, FailKind
+from simulator.replies.script import Fail, FailKind, StreamFault
 from simulator.run import run_scenario
 from simulator.scenario import Scenario, find_scenarios, load_scenario
 from simulator.values import Recording
@@ -168,3 +168,13 @@ def test_a_wait_shorter_than_retry_after_shows() -> None:
     ]
     recording = record(replace(scenario, provider=replace(scenario.provider, script=tuple(shorter))))
     assert recording.facts["waited_seconds"] < scenario.expect.facts["waited_seconds"]
+
+
+@pytest.mark.slow
+def test_a_scenario_may_break_its_cassette() -> None:
+    scenario = load_scenario(SUITE.parent / "cassettes" / "anthropic_tool_loop.yaml")
+    once = replace(scenario, settings=replace(scenario.settings, request_attempts=1))
+    for request, words in ((0, "ProviderUnavailable"), (1, "StreamInterrupted")):
+        fault = StreamFault(4 * request, request)
+        with pytest.raises(RunBroken, match=f"step 0 raised {words}"):
+            record(replace(once, provider=replace(scenario.provider, fault=fault)))
