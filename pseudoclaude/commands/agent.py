@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from pseudoclaude.commands.interrupts import Shield, SteadyConversation
 from pseudoclaude.compact import Runtime
 from pseudoclaude.compact.spill import FOLDER as SPILL_FOLDER
-from pseudoclaude.errors import NotDurable, ProviderError, SessionError
+from pseudoclaude.errors import NotDurable, ProviderError, SessionError, SessionUnreadable
 from pseudoclaude.memory import MemoryManager
 from pseudoclaude.messages import Message
 from pseudoclaude.ports import Background, Clock, FileSystem, Ids, Provider, Tool
@@ -212,11 +212,18 @@ def open_memory(
 def remember(
     fs: FileSystem, memory: MemoryManager, folder: str, next_n: int, session_id: str
 ) -> Callable[[Sequence[Message]], None]:
-    """Hand a turn to Memory with the numbers of its records: those from ``next_n`` on, or since the last turn that was handed over."""
+    """Hand a turn to Memory with the numbers of its records: those from ``next_n`` on, or since the last turn that was handed over.
+
+    Where the log cannot be read just then, the turn is handed over without them: it is done in this process or never.
+    """
 
     def after_turn(messages: Sequence[Message]) -> None:
         nonlocal next_n
-        first, next_n = next_n, load(folder, fs=fs).next_n
+        try:
+            first, next_n = next_n, load(folder, fs=fs).next_n
+        except SessionUnreadable:
+            memory.update_async(messages)  # the turn itself ended well, so nothing is raised into it
+            return
         memory.update_async(messages, session_id=session_id, range=(first, next_n - 1))
 
     return after_turn
@@ -243,6 +250,18 @@ def turn_messages(fs: FileSystem, place: Place, session_id: str, first: int, las
 
 
 def _log_lines(fs: FileSystem, path: str) -> Iterator[bytes]:
+    try:
+        yield from _lines_of(fs, path)
+    except OSError as error:
+        raise SessionUnreadable(
+            f"the session log cannot be read: {error.strerror or error}",
+            where=path,
+            still_true="It is not missing, and nothing was changed",
+            do_next="Check its permissions and the disk, then try again",
+        ) from error
+
+
+def _lines_of(fs: FileSystem, path: str) -> Iterator[bytes]:
     fd = fs.open(path, "read")
     try:
         offset, rest = 0, b""
