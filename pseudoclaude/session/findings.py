@@ -97,6 +97,10 @@ class Account:
             rest.unsettled += 1
             rest.unsettled_last = offset
 
+    def lists(self, kind: FindingKind) -> bool:
+        """Whether the next finding of this kind is listed, so that its text is worth making."""
+        return self._listed.get(kind, 0) < EACH_MAX
+
     def bad(self, kind: FindingKind, offset: int, length: int, text: str) -> None:
         """Bytes that are no record; the next numbered record tells what they were."""
         self.bad_lines += 1

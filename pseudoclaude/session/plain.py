@@ -8,6 +8,8 @@ decides anything about damage.
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
+from typing import Literal
 
 import msgspec
 
@@ -33,7 +35,7 @@ class PlainRun(msgspec.Struct):
 
 class _Facts(msgspec.Struct):
     n: int
-    type: str
+    type: Literal["message"]
     model: str = ""
 
 
@@ -62,7 +64,7 @@ def plain_run(data: memoryview, lines: list[bytes], first: int, n: int) -> Plain
     return PlainRun(tried, messages, checksums[:taken], lengths[:taken], model)
 
 
-def _same(found: list[bytes], wanted: list[bytes], count: int) -> int:
+def _same(found: Sequence[object], wanted: Sequence[object], count: int) -> int:
     """How many at the beginning are equal."""
     if found == wanted:
         return count
@@ -79,9 +81,8 @@ def _decoded(data: memoryview, count: int, n: int) -> tuple[list[Message], str] 
         return None
     if len(messages) != count:
         return None
-    model = ""
-    for taken, fact in enumerate(facts):
-        if fact.n != n + taken or fact.type != "message":
-            return messages[:taken], model
-        model = fact.model or model
-    return messages, model
+    wanted = range(n, n + count)
+    numbers = [fact.n for fact in facts]
+    taken = count if numbers == list(wanted) else _same(numbers, wanted, count)
+    models = [fact.model for fact in facts[:taken] if fact.model]
+    return messages[:taken], models[-1] if models else ""

@@ -31,6 +31,8 @@ from pseudoclaude.session.plain import PlainRun, plain_run
 from pseudoclaude.session.records import BOM, BadLine, Line, around_nuls, decode_line, salvage
 
 EXCERPT_CHARS = 200
+PLAIN_LINES_MIN = 4
+"""Fewer lines than this are not worth looking at in bulk."""
 
 
 class _Cut(msgspec.Struct):
@@ -83,7 +85,7 @@ class Replay:
         position = 0
         while position < len(lines):
             tried = 0
-            if self._numbered and not self._cuts and offset > len(BOM):
+            if len(lines) - position >= PLAIN_LINES_MIN and self._numbered and not self._cuts and offset > len(BOM):
                 run = plain_run(view[offset - base :], lines, position, self.highest + 1)
                 taken = len(run.messages)
                 tried = run.tried - taken
@@ -151,20 +153,26 @@ class Replay:
             self.account.note("json", offset, max(len(raw), 1), "an empty line", settled=True)
             return
         whole = salvage(raw)
+        if not whole:
+            self._bad(bad, offset, raw, "" if ended else "; the file ends with them")
+            return
         done = 0
         for start, end, record in whole:
             if start > done:
-                self._bad(bad, offset + done, raw[done:start], "; a whole record was glued to it and counts")
+                self._bad_part(bad, offset + done, raw[done:start], "; a whole record was glued to it and counts")
             self._record(record, offset + start, raw[start:end])
             done = end
         if done < len(raw):
-            self._bad(bad, offset + done, raw[done:], "" if ended else "; the file ends with them")
+            self._bad_part(bad, offset + done, raw[done:], "" if ended else "; the file ends with them")
+
+    def _bad_part(self, bad: BadLine, offset: int, raw: bytes, more: str) -> None:
+        """A part of a bad segment, named by what it is alone."""
+        alone = decode_line(raw)
+        self._bad(alone if isinstance(alone, BadLine) else bad, offset, raw, more)
 
     def _bad(self, bad: BadLine, offset: int, raw: bytes, more: str) -> None:
-        """Bytes of a bad segment that are no record, described by themselves where they are not all of it."""
-        alone = decode_line(raw)
-        kind = alone if isinstance(alone, BadLine) else bad
-        self.account.bad(kind.kind, offset, len(raw), _describe(kind, raw) + more)
+        text = _describe(bad, raw) + more if self.account.lists(bad.kind) else ""
+        self.account.bad(bad.kind, offset, len(raw), text)
 
     # --- records -----------------------------------------------------------------------------------------------
 
