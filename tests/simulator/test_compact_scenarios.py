@@ -165,7 +165,7 @@ def test_after_any_failing_call_the_same_process_goes_on_and_spills(
             assert plan.fired == 1
         if not plan.fired:
             assert nth > 1, f"no {call} in the turn"
-            assert spilled > 0
+            assert spilled > 0 or call == "unlink"  # which comes only before the model is first asked
             return
         driven.break_disk()
         driven.provider.answers = [said("Gone on.")]
