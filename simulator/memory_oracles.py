@@ -33,12 +33,6 @@ class MemoryEvidence(msgspec.Struct, frozen=True):
     turns_acked: int
     turns_issued: int
 
-    def allowed(self, acked: int, issued: int) -> tuple[Notes, ...]:
-        """What may stand in the stores after a start: each promised or begun change, or what a start makes of the last."""
-        states = self.memory.states
-        last = issued + 1 if issued + 1 in self.memory.starts else issued
-        return states[acked : last + 1]
-
 
 def both_or_neither(case: MemoryEvidence) -> str:
     """M1: after a start both stores are as before an update or both as after it, nothing promised is lost, and nothing is left lying about."""
@@ -49,8 +43,7 @@ def both_or_neither(case: MemoryEvidence) -> str:
         return f"after a start {seen.left[0]} is still there"
     if seen.open_files:
         return f"{seen.open_files} files were left open"
-    allowed = case.allowed(case.acked, case.issued)
-    if any(seen.notes == state for state in allowed):
+    if any(seen.notes == state for state in case.memory.states[case.acked : case.issued + 1]):
         return ""
     project, user = (_like(case.memory, seen.notes, folder) for folder in case.memory.folders)
     return f"the project's store is as {project}, the user's as {user}; promised was change {case.acked}, begun {case.issued}"
@@ -147,7 +140,7 @@ def finished_once(case: MemoryEvidence) -> str | None:
     edits = case.memory.edits
     if any(case.acked < edit.step <= latest or (edit.meanwhile and seen.taken) for edit in edits):
         return None  # what a person did in the run while the model was asked does not happen again here, or is seen by the model
-    if any(_undated(seen.finished) == _undated(state) for state in case.allowed(earliest, latest)):
+    if any(_undated(seen.finished) == _undated(state) for state in case.memory.states[earliest : latest + 1]):
         return ""
     return f"{seen.taken} turns were taken up, and the stores are not as after turn {len(promised)}"
 
@@ -195,5 +188,7 @@ def _counted_by_hand(memory: MemoryRecord, folder: str) -> dict[str, int]:
     return counts
 
 
-def _undated(notes: Notes) -> dict[str, bytes]:
-    return {path: _UPDATED.sub(b"", data) for path, data in notes.items()}
+def _undated(notes: Notes) -> dict[str, list[bytes]]:
+    """The lines of each file without the times in notes, and those of an index in any order: updates and starts may come in another order here."""
+    lines = {path: _UPDATED.sub(b"", data).split(b"\n") for path, data in notes.items()}
+    return {path: sorted(found) if posixpath.basename(path) == INDEX else found for path, found in lines.items()}

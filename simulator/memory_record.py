@@ -1,8 +1,8 @@
 """Memory in the recorded run: the product's manager in each process, and what became of both stores.
 
 ``MemoryWatch`` lives as long as the run.  Each change of the stores (a start, an update, an edit by hand) is *issued* in the log of calls
-before any of it can reach the disk and *acknowledged* when the product or the person was done; ``states`` says what stood in the stores
-after it.  Where a journal is left, a change is what the next start makes of it; that start is made on a copy of the disk.
+before any of it can reach the disk and *acknowledged* when the product or the person was done.  What a change came to is what a start makes
+of the stores after it, since that is what is seen again after a crash; that start is made on a copy of the disk.
 
 The jobs of the background worker run when a turn's step ends, or when the process does.
 """
@@ -43,8 +43,7 @@ class MemoryWatch:
         self.asks_model = bool(scenario.provider.memory)
         self.meanwhile = UpdateMeanwhile()
         """What the current step wants to happen to its update."""
-        self._states: list[Notes] = [notes_on(world.fs)]
-        self._starts: list[int] = []
+        self._states: list[Notes] = [self._as_started()]
         self._edits = [HandEdit(0, path, data) for path, data in store_files(scenario.memory or StoreFiles()).items()]
         self._turns: list[MemoryTurn] = []
         self._reports: list[str] = []
@@ -58,7 +57,6 @@ class MemoryWatch:
         return MemoryRecord(
             folders=STORES,
             states=tuple(self._states),
-            starts=frozenset(self._starts),
             edits=tuple(self._edits),
             turns=tuple(self._turns),
             reports=tuple(self._reports),
@@ -79,7 +77,7 @@ class MemoryWatch:
     # --- a start
 
     def start_begins(self) -> None:
-        self._starts.append(self._issue())
+        self._issue()
 
     def start_ended(self, manager: MemoryManager) -> None:
         self._end(acknowledged=True)
@@ -151,17 +149,14 @@ class MemoryWatch:
             return
         self._open = False
         step = len(self._states) - 1
-        unfinished = any(posixpath.basename(path).startswith("journal-") for path in self._left())
-        self._states[step] = self._as_started() if unfinished else notes_on(self.world.fs)
+        unfinished = any(posixpath.basename(path).startswith("journal-") for path in left_on(self.world.fs))
+        self._states[step] = self._as_started()
         if acknowledged and (by_hand or not unfinished):
             self.world.log.ack(MEMORY, step, durable=True)
         turn = self._turn()
         if turn is not None and (unfinished or any(name not in self._waiting() for name in self._records)):
             self._turns[turn] = replace(self._turns[turn], step=step)
             self._asked = ""
-
-    def _left(self) -> tuple[str, ...]:
-        return left_on(self.world.fs)
 
     def _as_started(self) -> Notes:
         """What a start makes of the disk as it is."""

@@ -129,15 +129,14 @@ class MemoryTurn(msgspec.Struct, frozen=True):
 
 
 class MemoryRecord(msgspec.Struct, frozen=True):
-    """Both stores of memory over one run.  ``states[k]`` is what stood in them after ``k`` changes; a change is a start, an update or an edit.
+    """Both stores of memory over one run.  ``states[k]`` is what a start makes of them after ``k`` changes; a change is a start, an update or an
+    edit, and may change nothing.
 
-    ``starts``: the changes that were starts; one may change nothing.  ``folders``: the project's store, the user's.  ``reports``: all that the
-    user was told.
+    ``folders``: the project's store, the user's.  ``reports``: all that the user was told.
     """
 
     folders: tuple[str, str]
     states: tuple[Notes, ...]
-    starts: frozenset[int]
     edits: tuple[HandEdit, ...]
     turns: tuple[MemoryTurn, ...]
     reports: tuple[str, ...]
