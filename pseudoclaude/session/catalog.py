@@ -19,6 +19,7 @@ from pseudoclaude.errors import SessionError, SessionMissing, SessionUnreadable,
 from pseudoclaude.messages import Message
 from pseudoclaude.ports import FileSystem
 from pseudoclaude.session.folders import take_lock
+from pseudoclaude.session.leftovers import DELETING, changing, remove_tree
 from pseudoclaude.session.loader import LOCK_NAME, LOG_NAME, LoadResult, load_log
 from pseudoclaude.session.reading import HEAD_BYTES, LogReader, chunks
 from pseudoclaude.session.records import HeaderFacts, Line, decode_header_facts, decode_line, segments
@@ -132,36 +133,24 @@ def delete_session(home: str, folder: str, fs: FileSystem, *, owner: str) -> tup
     followed.  Raises ``SessionLocked`` while a process has it open, ``SessionError`` for a folder that is not a session of this catalog.
     """
     _check_is_session(home, folder, fs)
-    lock_fd = take_lock(posixpath.join(folder, LOCK_NAME), owner, fs, durable=False)
+    parent, name = posixpath.split(folder)
     try:
-        parent, name = posixpath.split(folder)
-        aside = posixpath.join(parent, f".deleting-{name}")
-        fs.rename(folder, aside)
-        removed = tuple(remove_tree(aside, fs))
-        fs.fsync_dir(parent)
+        with changing(parent, owner, fs):
+            lock_fd = take_lock(posixpath.join(folder, LOCK_NAME), owner, fs, durable=False)
+            try:
+                aside = posixpath.join(parent, DELETING + name)
+                fs.rename(folder, aside)
+                removed = tuple(remove_tree(aside, fs))
+                fs.fsync_dir(parent)
+            finally:
+                fs.close(lock_fd)
     except OSError as error:
         raise SessionError(
             f"the session could not be removed completely: {error.strerror or error}",
             where=folder,
             still_true="It is whole, or gone from the list with a part of it left in a folder beside it named .deleting-…",
-            do_next="Check the permissions of the folder, then try again",
+            do_next="Check the permissions of the folder; the next removal or fork clears what is left",
         ) from error
-    finally:
-        fs.close(lock_fd)
-    return removed
-
-
-def remove_tree(folder: str, fs: FileSystem, prefix: str = "") -> list[str]:
-    """Remove a folder and all in it; the relative paths of the files removed, sorted.  Links are removed, not followed."""
-    removed = []
-    for name in sorted(fs.listdir(folder)):
-        path = posixpath.join(folder, name)
-        if fs.stat(path).kind == "dir":
-            removed += remove_tree(path, fs, f"{prefix}{name}/")
-        else:
-            fs.unlink(path)
-            removed.append(prefix + name)
-    fs.rmdir(folder)
     return removed
 
 

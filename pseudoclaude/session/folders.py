@@ -55,7 +55,7 @@ def sync_chain(path: str, fs: FileSystem) -> None:
                 raise
 
 
-def take_lock(path: str, owner: str, fs: FileSystem, *, durable: bool) -> int:
+def take_lock(path: str, owner: str, fs: FileSystem, *, durable: bool, what: str = "the session is") -> int:
     """Lock ``path``, leaving ``owner`` in it for people to read; ``SessionLocked`` names the holder.
 
     The kernel frees the lock when the process dies, so the text may be stale or torn and decides nothing.
@@ -64,7 +64,7 @@ def take_lock(path: str, owner: str, fs: FileSystem, *, durable: bool) -> int:
     try:
         if not fs.lock(fd):
             raise SessionLocked(
-                f"the session is in use by {_holder(fd, fs)}",
+                f"{what} in use by {_holder(fd, fs)}",
                 where=posixpath.dirname(path),
                 still_true="Nothing was read or written",
                 do_next="Close the other program, or fork the session",

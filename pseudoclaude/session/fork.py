@@ -11,8 +11,9 @@ import posixpath
 
 from pseudoclaude.errors import SessionError, SessionMissing, UnsupportedVersion
 from pseudoclaude.ports import Clock, FileSystem, Ids
-from pseudoclaude.session.catalog import header_facts, remove_tree
+from pseudoclaude.session.catalog import header_facts
 from pseudoclaude.session.folders import make_folders, sync_chain
+from pseudoclaude.session.leftovers import FORKING, changing, clear
 from pseudoclaude.session.loader import LOG_NAME, LoadResult, load_log
 from pseudoclaude.session.logfile import LogFile
 from pseudoclaude.session.reading import chunks
@@ -32,23 +33,24 @@ def fork_session(source: str, fs: FileSystem, clock: Clock, ids: Ids, *, danglin
     _check_forkable(source, loaded)
     sessions = posixpath.dirname(source)
     target_id = ids.session_id(clock.now())
-    aside = posixpath.join(sessions, f".forking-{target_id}")
+    aside = posixpath.join(sessions, FORKING + target_id)
     target = posixpath.join(sessions, target_id)
     try:
-        make_folders(aside, fs, durable=True)
-        try:
-            _fill(source, aside, target_id, loaded, fs, int(clock.now()))
-            fs.rename(aside, target)
-        except OSError:
-            remove_tree(aside, fs)
-            raise
-        sync_chain(sessions, fs)
+        with changing(sessions, ids.owner(), fs):
+            try:
+                make_folders(aside, fs, durable=True)
+                _fill(source, aside, target_id, loaded, fs, int(clock.now()))
+                fs.rename(aside, target)
+            except OSError:
+                clear(sessions, fs)
+                raise
+            sync_chain(sessions, fs)
     except OSError as error:
         raise SessionError(
             f"the session could not be forked: {error.strerror or error}",
             where=aside,
             still_true="The source is as it was, and no new session is listed",
-            do_next="Free space or mend the disk, then fork again; a folder with this name may be removed",
+            do_next="Free space or mend the disk, then fork again; that clears what is left of this try",
         ) from error
     return target
 

@@ -302,7 +302,7 @@ REPORTED = [
     ),
     Case("A8", "two writers", "the session is in use by pid 1 on simulator; U:a A:c", _two_writers),
     Case("A10", "a lock file with a dead pid, empty, torn, garbage", "U:a, U:a, U:a, U:a", _stale_locks),
-    Case("A11", "a rename fails", "SessionError; left: s; U:a", _failing_rename),
+    Case("A11", "a rename fails", "SessionError; left: .lock s; U:a", _failing_rename),
     Case("A13", "appended, then killed without close", "after a kill U:a, after a power loss U:a", _killed),
     Case("A14", "side files that are torn, empty, garbage, a folder", "U:a, U:a, U:a, U:a", _side_files),
     Case(

@@ -19,6 +19,7 @@ from pseudoclaude.session.catalog import (
 )
 from pseudoclaude.session.export import to_jsonl, to_markdown
 from pseudoclaude.session.fork import fork_session
+from pseudoclaude.session.leftovers import changing
 from simulator.crash import DiskBuilder, crash_states
 from simulator.disk import OpLog, SimFileSystem
 from simulator.disk.faults import DiskFault, FaultPlan
@@ -177,13 +178,15 @@ def test_a_fork_that_fails_leaves_the_source_and_lists_nothing(call):
     fs = SimFileSystem(EMPTY)
     source = with_spill(fs)
     before = fs.files_under(source)
-    nth = 4 if call == "open" else 1
+    nth = {"open": 5, "write": 2}.get(call, 1)
     fs.faults = FaultPlan((DiskFault(call, nth=nth, error="ENOSPC"),))
     with pytest.raises(SessionError, match="could not be forked"):
         fork_session(source, fs, SimClock(), SimIds(0))
     assert fs.files_under(source) == before
     assert [info.id for info in list_sessions(HOME, fs)] == ["1"]
     assert fs.open_files == 0
+    target = fork_session(source, fs, SimClock(), SimIds(1))
+    assert sorted(fs.listdir(target.rpartition("/")[0])) == [".lock", "1", target.rpartition("/")[2]]
 
 
 def test_what_is_not_there_or_too_new_is_not_forked():
@@ -223,8 +226,19 @@ def test_a_removed_session_is_gone_whole_and_said_file_by_file():
     removed = delete_session(HOME, folder, fs, owner="me")
     assert removed == ("conversation.jsonl", "lock", "tool-results/x.txt")
     assert [info.id for info in list_sessions(HOME, fs)] == ["2"]
-    assert fs.listdir(folder.rpartition("/")[0]) == ["2"]
+    assert sorted(fs.listdir(folder.rpartition("/")[0])) == [".lock", "2"]
     assert fs.open_files == 0
+
+
+def test_sessions_are_made_and_removed_by_one_process_at_a_time():
+    fs = SimFileSystem(EMPTY)
+    folder = put(fs, "1", log_of(user("a")))
+    with changing(folder.rpartition("/")[0], "pid 7 on host", fs):
+        with pytest.raises(SessionLocked, match="the list of sessions is in use by pid 7"):
+            fork_session(folder, fs, SimClock(), SimIds(0))
+        with pytest.raises(SessionLocked, match="pid 7"):
+            delete_session(HOME, folder, fs, owner="me")
+    assert [info.id for info in list_sessions(HOME, fs)] == ["1"]
 
 
 def test_a_session_in_use_is_not_removed():
@@ -273,3 +287,5 @@ def test_a_removal_that_fails_leaves_the_session_whole_or_out_of_the_list(point)
     left = [info.state for info in list_sessions(HOME, fs)]
     assert left == (["repaired"] if point == "rename" else [])
     assert fs.open_files == 0
+    delete_session(HOME, put(fs, "2", log_of(user("b"))), fs, owner="me")
+    assert [name for name in fs.listdir(folder.rpartition("/")[0]) if name != "1"] == [".lock"]

@@ -304,6 +304,19 @@ def test_while_syncs_fail_the_mark_stays_and_the_next_process_writes_the_history
         assert second.loaded.messages == (user("a"), assistant("b"))
 
 
+def test_what_the_page_cache_drops_after_a_failed_sync_is_written_again():
+    fs = machine(log_of(user("a")), *(fail("fsync", n) for n in (2, 3)))
+    writer = opened(fs)
+    with pytest.raises(NotDurable):
+        writer.append_message(assistant("b"))
+    fs.evict()
+    assert loaded(bytes_of(fs)).messages == (user("a"),)
+    writer.append_message(user("c"))
+    writer.close()
+    assert loaded(bytes_of(fs)).messages == (user("a"), assistant("b"), user("c"))
+    assert loaded(bytes_of(fs)).unsettled == ()
+
+
 def test_with_durability_off_the_mark_of_a_failed_sync_is_honoured_too():
     fs = machine(log_of(user("a")))
     fs.close(fs.open(MARK, "create"))
