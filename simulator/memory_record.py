@@ -24,7 +24,7 @@ from pseudoclaude.settings import Settings
 from simulator.disk import FaultPlan, SimFileSystem
 from simulator.disk.faults import CallKind, DiskFault
 from simulator.product import Product, Writer
-from simulator.scenario import KillAt, Scenario, StoreFiles, UpdateMeanwhile
+from simulator.scenario import KillAt, Scenario, ScenarioError, StoreFiles, UpdateMeanwhile
 from simulator.values import MEMORY, TURNS, HandEdit, MemoryRecord, MemoryTurn, Notes
 from simulator.world import HOME, PROJECT, PROJECT_STORE, USER_STORE, SimBackground, World, store_files
 
@@ -112,6 +112,10 @@ class MemoryWatch:
             self._turns[turn] = replace(self._turns[turn], answer=reply.message.content)
 
     def job_ended(self) -> None:
+        """Raises ``ScenarioError`` when the process should have died on the way."""
+        plan, self.world.fs.faults = self.world.fs.faults, self.world.faults
+        if isinstance(plan, KillPlan):
+            raise ScenarioError(f"the update ended before {plan.words}, where the process should be killed")
         self._end(acknowledged=True)
 
     def killed(self) -> None:
@@ -214,6 +218,7 @@ class KillPlan(FaultPlan):
         self._inner = fs.faults
         self._kill = kill
         self._left = kill.nth
+        self.words = f"call number {kill.nth} of the kind {kill.call}"
 
     def hit(self, call: CallKind, path: str) -> DiskFault | None:
         self._left -= call == self._kill.call
