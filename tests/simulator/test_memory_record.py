@@ -78,6 +78,7 @@ def test_a_kill_needs_a_restart(tmp_path: Path) -> None:
     assert "a restart with kill: true" in result.problem
 
 
+@pytest.mark.slow
 def test_a_note_by_hand_without_a_line_gets_one_at_the_next_start(tmp_path: Path) -> None:
     result = run_scenario(loaded(tmp_path, GOOD.replace("[{user:", "[{edit: {project: {by-hand.md: x}}}, {user:")))
     assert (result.verdict, result.problem) == ("held", "")
