@@ -49,7 +49,7 @@ def fork_session(source: str, fs: FileSystem, clock: Clock, ids: Ids, *, danglin
         raise SessionError(
             f"the session could not be forked: {error.strerror or error}",
             where=aside,
-            still_true="The source is as it was, and no new session is listed",
+            still_true="The source is as it was; a new session is listed whole or not at all",
             do_next="Free space or mend the disk, then fork again; that clears what is left of this try",
         ) from error
     return target

@@ -12,10 +12,11 @@ from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from pseudoclaude.errors import InvalidMessage
 from pseudoclaude.messages import Message
-from pseudoclaude.session.records import CRC_BYTES, NUMBER_MAX
+from pseudoclaude.session.records import CRC_BYTES, NUMBER_MAX, VERSION
 
 BATCH_LINES = 256
 _BEGINNING = b'{"type":"message","n":'
@@ -34,9 +35,16 @@ class PlainRun(msgspec.Struct):
 
 
 class _Facts(msgspec.Struct):
+    """What a message record says beside its message; the same types as in ``records.Line``, so that both take the same lines."""
+
     n: int
     type: Literal["message"]
     model: str = ""
+    s: int | None = None
+    reason: str = ""
+    version: int = VERSION
+    id: str = ""
+    messages: UnsetType = UNSET
 
 
 _decode_messages = msgspec.json.Decoder(Message).decode_lines

@@ -1,5 +1,7 @@
 """What must hold for any bytes as a log, and for any damage to a valid session."""
 
+import zlib
+
 import msgspec
 import pytest
 from hypothesis import given, settings
@@ -14,7 +16,7 @@ from tests.session.build import FOLDER, HEADER, TS, bytes_of, disk_of, line, loa
 pytestmark = pytest.mark.slow
 
 DERANDOMIZED = settings(derandomize=True, deadline=None, database=None, max_examples=150)
-MANY = settings(derandomize=True, deadline=None, database=None, max_examples=600)
+MANY = settings(derandomize=True, deadline=None, database=None, max_examples=300)
 
 TEXTS = st.sampled_from(["a", "wörld 世界 🙂", "two\nlines", 'quo"te', "x" * 40, "\u2028", "tab\t"])
 FRAGMENTS = st.sampled_from(
@@ -131,6 +133,11 @@ def test_every_message_outside_the_damage_is_in_the_history_or_quoted(history, d
 
 # --- resume ----------------------------------------------------------------------------------------------------
 
+
+def _sealed(body: bytes) -> bytes:
+    return b'%b,"crc":"%08x"}\n' % (body[:-1], zlib.crc32(body))
+
+
 NUMBERS = st.integers(1, 6)
 RECORDS = st.one_of(
     st.builds(lambda n, t: encode_message(Message("user", t), n, TS), NUMBERS, st.sampled_from(["a", "b"])),
@@ -142,6 +149,13 @@ RECORDS = st.one_of(
         st.sampled_from(["r", "q"]),
         st.sampled_from(["compact", "recover"]),
     ),
+    st.builds(
+        lambda n, more: _sealed(b'{"type":"message","n":%d,"ts":1,"role":"user","content":"w",%b}' % (n, more)),
+        NUMBERS,
+        st.sampled_from(
+            [b'"id":5', b'"messages":[]', b'"s":"x"', b'"type":"future"', b'"model":"m3"', b'"n":9', b'"ts":1']
+        ),
+    ),
     FRAGMENTS,
 )
 LOGS = st.lists(RECORDS, min_size=1, max_size=12)
@@ -152,12 +166,16 @@ def _load(data: bytes, *, whole_bytes: int, chunk_bytes: int, scan_all: bool = F
     return load_log(FOLDER, fs, whole_bytes=whole_bytes, chunk_bytes=chunk_bytes, scan_all=scan_all)
 
 
-@settings(MANY, max_examples=3000)
-@given(LOGS, st.lists(NUMBERS, max_size=2), st.integers(1, 90), st.booleans())
-def test_a_resume_from_the_end_gives_what_the_full_scan_gives(records, doubled, chunk_bytes, glued):
+@settings(MANY, max_examples=1200)
+@given(LOGS, st.lists(NUMBERS, max_size=2), st.integers(1, 90), st.booleans(), st.booleans())
+def test_a_resume_from_the_end_gives_what_the_full_scan_gives(records, doubled, chunk_bytes, glued, plain):
     for index in doubled:
         records = [*records, records[index % len(records)]]
     data = HEADER + b"".join(records)
+    if plain:
+        data = (
+            HEADER + b"".join(encode_message(Message("user", f"p{n}"), n, TS) for n in range(1, 7)) + b"".join(records)
+        )
     if glued:
         data = data.replace(b"}\n{", b"}{", 1)
     full = _load(data, whole_bytes=0, chunk_bytes=1 << 20, scan_all=True)
@@ -166,10 +184,15 @@ def test_a_resume_from_the_end_gives_what_the_full_scan_gives(records, doubled, 
     assert fast.cut == full.cut
 
 
-@DERANDOMIZED
-@given(ANY_BYTES, st.integers(1, 50))
-def test_the_size_of_a_read_changes_nothing(data, chunk_bytes):
-    assert _load(data, whole_bytes=1 << 20, chunk_bytes=chunk_bytes) == loaded(data)
+PLAIN = b"".join(encode_message(Message("user", f"p{n}"), n, TS, model="m0" if n == 2 else "") for n in range(1, 7))
+
+
+@MANY
+@given(
+    st.one_of(ANY_BYTES, LOGS.map(b"".join), LOGS.map(lambda records: PLAIN + b"".join(records))), st.integers(1, 50)
+)
+def test_the_size_of_a_read_changes_nothing_and_a_run_taken_at_once_is_its_records_one_by_one(data, chunk_bytes):
+    assert _load(HEADER + data, whole_bytes=1 << 20, chunk_bytes=chunk_bytes) == loaded(HEADER + data)
 
 
 @DERANDOMIZED
