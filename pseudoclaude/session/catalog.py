@@ -167,9 +167,19 @@ def _folders(home: str, fs: FileSystem, project: str | None) -> list[str]:
         sessions = posixpath.join(parent, "sessions")
         for name in _names(sessions, fs):
             folder = posixpath.join(sessions, name)
-            if fs.stat(folder).kind == "dir":
+            if _is_folder(folder, fs):
                 found.append(folder)
     return found
+
+
+def _is_folder(path: str, fs: FileSystem) -> bool:
+    """Whether a real folder stands there, not a link to one; one that cannot be looked at is listed, and says so itself."""
+    try:
+        return fs.stat(path).kind == "dir"
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
 
 
 def _names(folder: str, fs: FileSystem) -> list[str]:
@@ -227,6 +237,13 @@ def _check_is_session(home: str, folder: str, fs: FileSystem) -> None:
         real = shaped and all(fs.stat(path).kind == "dir" for path in (projects, project, sessions, folder))
     except FileNotFoundError as error:
         raise SessionMissing("there is no such session", where=folder, still_true="Nothing was removed") from error
+    except OSError as error:
+        raise SessionUnreadable(
+            f"the session cannot be looked at: {error.strerror or error}",
+            where=folder,
+            still_true="Nothing was removed",
+            do_next="Check the permissions of the folders above it",
+        ) from error
     if not real:
         raise SessionError(
             "this is not a session of the catalog, so it is not removed",
