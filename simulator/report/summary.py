@@ -48,7 +48,9 @@ def _row(result: ScenarioResult) -> str:
 
 
 def _oracles(results: Sequence[ScenarioResult]) -> list[str]:
-    names = sorted({name for result in results for name in result.sweep.oracles}, key=lambda name: (name[0] != "O", int(name[1:])))
+    names = sorted(
+        {name for result in results for name in result.sweep.oracles}, key=lambda name: (name[0] != "O", int(name[1:]))
+    )
     if not names:
         return []
     rows = []

@@ -76,6 +76,6 @@ def test_the_project_s_scenarios_load_and_their_schema_names_every_member() -> N
     scenarios = [load_scenario(path) for path in find_scenarios((str(root),))]
     assert {"append_replace/spilled_result", "cassettes/anthropic_tool_loop"} <= {scenario.id for scenario in scenarios}
     assert all(scenario.why for scenario in scenarios)
-    assert {"why", "settings", "tools", "provider", "steps", "faults", "expect"} == set(
+    assert {"why", "settings", "tools", "provider", "steps", "faults", "expect", "memory"} == set(
         schema()["$defs"]["_Document"]["properties"]
     )
