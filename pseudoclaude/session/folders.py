@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import errno
 import posixpath
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from pseudoclaude.errors import SessionLocked
 from pseudoclaude.ports import FileSystem
@@ -75,10 +75,18 @@ def take_lock(path: str, owner: str, fs: FileSystem, *, durable: bool, what: str
             fs.write(fd, text)
             if durable:
                 fs.fsync(fd)
-    except BaseException:
-        fs.close(fd)
+    except BaseException as error:
+        close_after(error, lambda: fs.close(fd))
         raise
     return fd
+
+
+def close_after(error: BaseException, close: Callable[[], None]) -> None:
+    """Close something on the way out of ``error``.  A failing close is noted on it: it must not take the place of what went wrong first."""
+    try:
+        close()
+    except OSError as closing:
+        error.add_note(f"closing failed too: {closing.strerror or closing}")
 
 
 def _holder(fd: int, fs: FileSystem) -> str:

@@ -15,6 +15,7 @@ import posixpath
 
 from pseudoclaude.errors import SessionChanged
 from pseudoclaude.ports import FileSystem
+from pseudoclaude.session.folders import close_after
 
 
 class LogFile:
@@ -61,8 +62,8 @@ class LogFile:
         fd = self._fs.open(self.path, "append" if exists else "create")
         try:
             self._recognise(fd)
-        except BaseException:
-            self._fs.close(fd)
+        except BaseException as error:
+            close_after(error, lambda: self._fs.close(fd))
             raise
         self._fd = fd
 

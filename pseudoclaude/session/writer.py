@@ -29,7 +29,7 @@ from pseudoclaude.conversation import Hooks
 from pseudoclaude.errors import NotDurable, SessionClosed, SessionUnreadable, UnsupportedVersion
 from pseudoclaude.messages import Message
 from pseudoclaude.ports import Clock, FileSystem
-from pseudoclaude.session.folders import make_folders, sync_chain, take_lock
+from pseudoclaude.session.folders import close_after, make_folders, sync_chain, take_lock
 from pseudoclaude.session.loader import LOCK_NAME, LOG_NAME, UNSYNCED_NAME, LoadResult, load_log
 from pseudoclaude.session.logfile import LogFile
 from pseudoclaude.session.records import encode_header, encode_message, encode_replace
@@ -163,8 +163,8 @@ class LogWriter:
     ) -> None:
         try:
             self.close()
-        except BaseException:
-            self.abandon()
+        except BaseException as failed:
+            close_after(failed, self.abandon)
             raise
 
     def settle_open(self) -> None:
@@ -364,12 +364,12 @@ def open_log(
         writer = make(
             folder, settings=settings, fs=fs, clock=clock, lock_fd=lock_fd, loaded=loaded, dangling=dangling, cwd=cwd
         )
-    except BaseException:
-        fs.close(lock_fd)
+    except BaseException as error:
+        close_after(error, lambda: fs.close(lock_fd))
         raise
     try:
         writer.settle_open()
-    except BaseException:
-        writer.abandon()
+    except BaseException as error:
+        close_after(error, writer.abandon)
         raise
     return writer

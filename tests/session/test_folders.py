@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from pseudoclaude.errors import SessionLocked, SessionUnreadable
+from pseudoclaude.errors import NotDurable, SessionLocked, SessionUnreadable
 from pseudoclaude.session import SessionWriter
 from pseudoclaude.session.folders import ancestors, make_folders, sync_chain, take_lock
 from simulator.disk import OpLog, SimFileSystem
@@ -72,6 +72,16 @@ def test_a_session_that_cannot_be_opened_for_append_says_so_and_leaves_nothing_o
     assert fs.open_files == 0
     opened(fs).close()
     assert fs.listdir(FOLDER) == ["lock"]
+
+
+def test_an_error_of_closing_does_not_take_the_place_of_what_went_wrong_first():
+    faults = DiskFault("fsync_dir", nth=2, error="EIO"), DiskFault("close", nth=1, error="EIO", path_suffix="lock")
+    fs = SimFileSystem(EMPTY, faults=FaultPlan(faults))
+    with pytest.raises(NotDurable) as caught:
+        opened(fs)
+    assert caught.value.__notes__ == ["closing failed too: EIO"]
+    assert fs.open_files == 0
+    opened(fs).close()
 
 
 def test_modes_on_a_real_disk_whatever_the_umask(tmp_path):
