@@ -68,4 +68,6 @@ class SessionWriter(LogWriter):
 
 
 def _absolute(path: str | os.PathLike[str]) -> str:
-    return os.path.abspath(os.fspath(path))
+    text = os.fspath(path)
+    plain = text.startswith("/") and not text.endswith("/") and "//" not in text and "/." not in text
+    return text if plain else os.path.abspath(text)

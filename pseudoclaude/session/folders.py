@@ -18,10 +18,10 @@ HOLDER_BYTES_MAX = 200
 
 def ancestors(path: str) -> Iterator[str]:
     """``path`` and every folder above it, the root last."""
-    yield path
     while path not in ("/", ""):
-        path = posixpath.dirname(path)
         yield path
+        path = path[: path.rfind("/")]
+    yield "/"
 
 
 def make_folders(path: str, fs: FileSystem, *, durable: bool) -> None:

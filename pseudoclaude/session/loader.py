@@ -89,10 +89,10 @@ def load_log(
     ``check_spills``: read every spilled result that the history names and compare its digest (a list of sessions does not need it).
     ``whole_bytes`` and ``chunk_bytes`` change what is read at a time, never what comes out.
     """
-    folder, log = _locate(path, fs)
-    name = posixpath.basename(folder)
+    log = path
     try:
-        stat = _stat(log, fs)
+        folder, log, stat = _locate(path, fs)
+        name = posixpath.basename(folder)
         if stat is None:
             lonely = _lonely_spills(folder, fs)
             return LoadResult("damaged" if lonely else "missing", name, findings=lonely)
@@ -186,16 +186,17 @@ def _state(damaged: bool, findings: tuple[Finding, ...], replay: Replay, repaire
 # --- the file --------------------------------------------------------------------------------------------------
 
 
-def _locate(path: str, fs: FileSystem) -> tuple[str, str]:
-    """Folder and log file that ``path`` (either of them) stands for."""
-    try:
-        stat = _stat(path, fs)
-    except OSError as error:
-        raise _unreadable(path, error) from error
-    if (stat is not None and stat.kind != "dir") or (stat is None and path.endswith(".jsonl")):
-        return posixpath.dirname(path), path
+def _locate(path: str, fs: FileSystem) -> tuple[str, str, Stat | None]:
+    """Folder and log file that ``path`` (either of them) stands for, and what lies under the name of the log."""
     folder = path.rstrip("/") or "/"
-    return folder, posixpath.join(folder, LOG_NAME)
+    inside = f"{folder}/{LOG_NAME}"
+    stat = _stat(inside, fs)
+    if stat is not None:
+        return folder, inside, stat
+    itself = _stat(path, fs)
+    if (itself is not None and itself.kind != "dir") or (itself is None and path.endswith(".jsonl")):
+        return posixpath.dirname(path), path, itself
+    return folder, inside, None
 
 
 def _stat(path: str, fs: FileSystem) -> Stat | None:
@@ -260,7 +261,7 @@ def _quoted(done: Repair) -> str:
 
 def _spill_findings(folder: str, messages: History, replay: Replay, fs: FileSystem) -> tuple[Finding, ...]:
     found = []
-    kept = {id(message) for message in messages if message.tool_result is not None}
+    kept = {id(message) for message in messages if message.tool_result is not None and message.tool_result.spill}
     for position, message in enumerate(replay.messages if kept else ()):
         spill = message.tool_result.spill if message.tool_result is not None else None
         problem = spill_problem(folder, spill, fs) if spill is not None and id(message) in kept else ""

@@ -40,7 +40,6 @@ NUMBER_MAX = 2**52
 """A record number beyond this says nothing: the record counts, its number does not (so that the next number can always be written)."""
 
 CRC_BYTES = 18
-_CRC_PREFIX = b',"crc":"'
 _CRC = re.compile(rb',"crc":"([0-9a-f]{8})"\}\Z')
 _TRAILER = re.compile(rb',"crc":"[0-9a-f]{8}"\}')
 _RECORD_START = re.compile(rb'\{"type":"[a-z_]{1,40}",(?="n":|"version":)')
@@ -185,6 +184,8 @@ KNOWN_TYPES = frozenset({"session", "message", "replace", ""})
 _decode_line = msgspec.json.Decoder(Line).decode
 _decode_facts = msgspec.json.Decoder(HeaderFacts).decode
 _decode_envelope = msgspec.json.Decoder(_Envelope).decode
+_TRUNCATED = "Input data was truncated"
+"""msgspec's words for text that ends early (and for half of an escaped surrogate pair, which needs the second look)."""
 _TOO_DEEP = "nested deeper than a reader can follow"
 
 
@@ -223,7 +224,7 @@ def decode_line(raw: bytes) -> Line | BadLine:
         if not raw:
             return BadLine("json", "an empty line")
     checksum = 0
-    if raw[-CRC_BYTES:-10] == _CRC_PREFIX and _CRC.search(raw, len(raw) - CRC_BYTES) is not None:
+    if _CRC.match(raw, len(raw) - CRC_BYTES) is not None:
         checksum = zlib.crc32(b"}", zlib.crc32(raw[:-CRC_BYTES]))
         if checksum != int(raw[-10:-2], 16):
             return _bad_crc(raw)
@@ -284,13 +285,15 @@ def _replace_or(kind: FindingKind, raw: bytes) -> FindingKind:
 
 def _second_look(raw: bytes, error: Exception) -> Line | BadLine:
     """What the strict decoder refuses: lone surrogates and arguments as objects are mended, unknown types let through."""
+    if str(error) == _TRUNCATED and raw.startswith(b"{") and b"\\u" not in raw:
+        return _torn(raw)
     try:
         value = json.loads(raw)
     except RecursionError:
         return BadLine("schema", _TOO_DEEP)
     except json.JSONDecodeError as problem:
         if _ends_early(raw, problem):
-            return BadLine(_replace_or("torn", raw), "it stops in the middle of the record")
+            return _torn(raw)
         return BadLine("json", f"not JSON: {problem.msg} at byte {problem.pos}")
     except ValueError as problem:
         return BadLine("schema", str(problem).split(";", maxsplit=1)[0])
@@ -303,6 +306,10 @@ def _second_look(raw: bytes, error: Exception) -> Line | BadLine:
         return _unknown(raw) or BadLine("schema", str(problem) or str(error))
     line.healed = healed
     return _checked(line)
+
+
+def _torn(raw: bytes) -> BadLine:
+    return BadLine(_replace_or("torn", raw), "it stops in the middle of the record")
 
 
 def _ends_early(raw: bytes, problem: json.JSONDecodeError) -> bool:

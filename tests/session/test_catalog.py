@@ -82,7 +82,7 @@ def test_a_log_that_cannot_be_read_is_listed_as_that_and_a_folder_that_cannot_ra
     put(fs, "1", log_of(user("a")))
     fs.faults = FaultPlan((DiskFault("open", error="EIO", path_suffix="jsonl", sticky=True),))
     assert list_sessions(HOME, fs)[0].state == "unreadable"
-    fs.faults = FaultPlan((DiskFault("stat", error="EIO", path_suffix="sessions/1", sticky=True),))
+    fs.faults = FaultPlan((DiskFault("stat", error="EIO", path_suffix="sessions/1/conversation.jsonl", sticky=True),))
     assert list_sessions(HOME, fs)[0].state == "unreadable"
     fs.faults = FaultPlan((DiskFault("stat", error="EIO", path_suffix="projects"),))
     with pytest.raises(SessionUnreadable, match="Nothing was removed"):
