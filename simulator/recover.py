@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from pseudoclaude.messages import History, Message
 from pseudoclaude.session import LoadResult
-from pseudoclaude.session.loader import LOCK_NAME
+from pseudoclaude.session.loader import LOCK_NAME, UNSYNCED_NAME
 from pseudoclaude.settings import Settings
 from simulator.disk import OpLog, SimFileSystem
 from simulator.product import Product
@@ -40,11 +40,12 @@ class Recoverer:
         """What the product does with ``disk``.  ``log`` records the calls of the opening and the append, for a second crash."""
         fs = SimFileSystem(disk, paths=self._paths(disk))
         loaded = self._look(folder, lambda: self._product.load(folder, fs=fs, dangling="trim"), fs)
+        marked = fs.peek(posixpath.join(folder, UNSYNCED_NAME)) is not None
         fs.log = log
         reopened, untouched = self._live(folder, fs, log)
         fs.log = None
         usable = self._look(folder, lambda: self._product.load(folder, fs=fs, dangling="trim"), fs)
-        return Recovered(loaded, reopened, untouched, PROBE, usable, fs.open_files)
+        return Recovered(loaded, reopened, untouched, PROBE, usable, fs.open_files, marked)
 
     def _paths(self, disk: Disk) -> dict[str, int]:
         """Looked-up paths, shared by all disks with the same folders."""

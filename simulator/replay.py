@@ -8,7 +8,7 @@ from pathlib import Path
 from simulator.again import second_recording
 from simulator.crash import build_disk
 from simulator.memory_sweep import look_at
-from simulator.oracles import ORACLES, Evidence, applicable, bounds_at, judge
+from simulator.oracles import ORACLES, Evidence, applicable, bounds_at, excused_at, judge
 from simulator.planted import PLANTED, product_of
 from simulator.record import record
 from simulator.recover import Recoverer
@@ -124,7 +124,9 @@ def _rebuild(token: Token, scenario: Scenario) -> tuple[Recording, CrashState, R
 def _session(
     recording: Recording, session: SessionRecord, state: CrashState, recovered: Recovered
 ) -> Iterator[tuple[str, bool]]:
-    acked, issued = bounds_at(recording.ops, session.folder, state.point, power=state.model != "kill")
+    power = state.model != "kill"
+    acked, issued = bounds_at(recording.ops, session.folder, state.point, power=power)
+    excused = excused_at(recording.ops, state.point, power=power)
     loaded = recovered.loaded
     yield "", False
     yield f"{session.folder}: acknowledged up to change {acked}, issued up to {issued}", False
@@ -139,7 +141,7 @@ def _session(
         text = message.content if result is None else f"[{result.call_id}] {result.content}"
         calls = "".join(f" call {call.name}[{call.id}]" for call in message.tool_calls)
         yield f"    {message.role:9} {text[:TEXT_SHOWN]!r}{calls}", False
-    case = Evidence(recording, session, recovered, acked, issued)
+    case = Evidence(recording, session, recovered, acked, issued, excused)
     names = applicable(recording, session)
     for name in sorted(ORACLES, key=lambda oracle: (oracle[0], int(oracle[1:]))):
         verdict = judge(name, case) if name in names else None

@@ -14,7 +14,7 @@ from simulator.again import second_recording
 from simulator.crash import BLOCK_BYTES, Bounds, DiskBuilder, Model, Tears, crash_states
 from simulator.digest import TreeDigest
 from simulator.memory_sweep import MemorySweep
-from simulator.oracles import BOUND_ORACLES, DISK_ORACLES, Evidence, applicable, bounds_at, judge
+from simulator.oracles import BOUND_ORACLES, DISK_ORACLES, Evidence, applicable, bounds_at, excused_at, judge
 from simulator.product import Product
 from simulator.recover import Recoverer
 from simulator.scenario import Crash, Scenario
@@ -55,13 +55,15 @@ class SweepResult(msgspec.Struct):
     broken: int = 0
     mixtures: int = 0
     lost: int = 0
+    excused: int = 0
+    """States in which a lying disk left what was promised to nobody's power; O3 and O5 say nothing about them."""
     model_states: dict[str, int] = {}
     bounds: Bounds = msgspec.field(default_factory=Bounds)
 
 
 class _Seen(msgspec.Struct):
     recovered: Recovered
-    bounds: list[tuple[int, int]]
+    bounds: list[tuple[int, int, bool]]
 
 
 class Sweep:
@@ -79,7 +81,7 @@ class Sweep:
         self._trees: set[bytes] = set()
         self._digest = TreeDigest()
         self._memory = MemorySweep(recording, product, scenario)
-        self._bounds: dict[tuple[str, int, bool], tuple[int, int]] = {}
+        self._bounds: dict[tuple[str, int, bool], tuple[int, int, bool]] = {}
         self._parts = _parts_of(recording)
         """What each session sees of a disk, where that is not all there is."""
         self._applicable = {session.folder: applicable(recording, session) for session in recording.sessions}
@@ -119,25 +121,27 @@ class Sweep:
         for session in self._recording.sessions:
             part = self._parts[session.folder].of(disk) if self._parts else tree
             bounds = self._bounds_of(session, state)
+            self.result.excused += bounds[2]
             seen = self._seen.get((part, session.folder))
             if seen is None:
                 self._first_time(state, session, disk, part, bounds)
                 if crash.again:
                     self._crash_again(state, session, disk)
-            elif not any(acked >= bounds[0] and issued <= bounds[1] for acked, issued in seen.bounds):
+            elif not any(_covers(known, bounds) for known in seen.bounds):
                 seen.bounds.append(bounds)
                 self._judge(state, session, seen.recovered, bounds, tuple(BOUND_ORACLES))
 
-    def _bounds_of(self, session: SessionRecord, state: CrashState) -> tuple[int, int]:
+    def _bounds_of(self, session: SessionRecord, state: CrashState) -> tuple[int, int, bool]:
         """What was promised and begun; the same for all states of a point."""
         key = (session.folder, state.point, state.model != "kill")
         found = self._bounds.get(key)
         if found is None:
-            found = self._bounds[key] = bounds_at(self._recording.ops, key[0], key[1], power=key[2])
+            excused = excused_at(self._recording.ops, key[1], power=key[2])
+            found = self._bounds[key] = (*bounds_at(self._recording.ops, key[0], key[1], power=key[2]), excused)
         return found
 
     def _first_time(
-        self, state: CrashState, session: SessionRecord, disk: Disk, part: bytes, bounds: tuple[int, int]
+        self, state: CrashState, session: SessionRecord, disk: Disk, part: bytes, bounds: tuple[int, int, bool]
     ) -> None:
         recovered = self._recoverer.recover(disk, session.folder)
         self.result.deep_checks += 1
@@ -149,7 +153,7 @@ class Sweep:
         state: CrashState,
         session: SessionRecord,
         recovered: Recovered,
-        bounds: tuple[int, int],
+        bounds: tuple[int, int, bool],
         names: Iterable[OracleName],
     ) -> None:
         case = Evidence(self._recording, session, recovered, *bounds)
@@ -234,6 +238,11 @@ class Sweep:
             token = f"{token_of(self._recording, state)}+{encode_state(recording.ops, later)}"
             name, message = broken[0]
             self._fail(token, later, [("O10", f"after a crash of the recovery, {name}: {message}")], recording.ops)
+
+
+def _covers(known: tuple[int, int, bool], bounds: tuple[int, int, bool]) -> bool:
+    """Was a verdict at ``known`` at least as strict as one at ``bounds`` would be?"""
+    return known[0] >= bounds[0] and known[1] <= bounds[1] and (bounds[2] or not known[2])
 
 
 # --- small -----------------------------------------------------------------------------------------------------

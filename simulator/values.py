@@ -233,6 +233,8 @@ class Recovered(msgspec.Struct, frozen=True):
     probe: Message
     usable: Loaded
     open_files: int = 0
+    marked: bool = False
+    """The session carried the mark of a failed sync."""
 
 
 class Remembered(msgspec.Struct, frozen=True):

@@ -1,7 +1,7 @@
 """``report.json``: schema 1, sorted, without a clock - the same inputs give the same bytes.
 
 Top level: ``schema``, ``variant``, ``seed``, ``summary`` {scenarios, states, trees, checks, broken, not_run, requests_checked}, ``scenarios`` (a
-list of {id, verdict, states, trees, checks, oracles, failures, facts, models, left_out, problem}) and ``comparison`` (the same scenarios on
+list of {id, verdict, states, trees, checks, oracles, failures, facts, models, excused, left_out, problem}) and ``comparison`` (the same scenarios on
 the older log protocol, where being caught is the expected result).
 """
 
@@ -67,6 +67,7 @@ def _scenario(result: ScenarioResult) -> dict[str, Any]:
         "failures_counted": sweep.broken,
         "facts": result.facts,
         "models": sweep.model_states,
+        "excused": sweep.excused,
         "left_out": {"subsets": sweep.bounds.subsets_left_out, "tears": sweep.bounds.tears_left_out},
     }
 

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from pseudoclaude.messages import History, Message, Spill, ToolCall, ToolResult
-from simulator.oracles import Evidence, applicable, bounds_at, judge, settled
+from simulator.oracles import Evidence, applicable, bounds_at, excused_at, judge, settled
 from simulator.values import (
     Disk,
     Loaded,
@@ -124,6 +124,35 @@ def test_what_applies_follows_from_the_record() -> None:
     preview = Message("tool", tool_result=ToolResult("c1", "p", spill=Spill("tool-results/x", 5, "d")))
     assert "O7" in applicable(RECORDING, SessionRecord("/s", ((), (U, HALF, preview))))
     assert not {"O3", "O5"} & applicable(replace(RECORDING, durability="off"), SESSION)
+
+
+def test_a_disk_that_lied_excuses_until_the_product_could_make_up_for_it() -> None:
+    ops = (
+        Op("write", inode=5, data=b"x"),
+        Op("fsync", inode=5, error="LATE"),
+        Op("ack", mark=Mark("/s", 1)),
+        Op("fsync", inode=5, error="EIO"),
+        Op("write", inode=5, data=b"y"),
+        Op("fsync", inode=5),
+        Op("ack", mark=Mark("/s", 2)),
+        Op("fsync", inode=5, error="EIO"),
+        Op("ack", mark=Mark("/s", 3)),
+    )
+    expected = [False, False, True, True, True, True, True, False, False, False]
+    assert [excused_at(ops, point, power=True) for point in range(10)] == expected
+    case = evidence((U,), 3, 3)
+    case.excused = True
+    assert [outcome(name, case) for name in ("O3", "O4", "O5")] == [None, "held", None]
+
+
+def test_a_failed_sync_that_took_bytes_back_excuses_only_a_kill() -> None:
+    ops = (Op("fsync", inode=5, error="EIO"), Op("truncate", inode=5), Op("ack", mark=Mark("/s", 1)))
+    assert [excused_at(ops, point, power=False) for point in range(4)] == [False, True, True, False]
+    assert not any(excused_at(ops, point, power=True) for point in range(4))
+
+
+def test_opening_may_write_where_a_failed_sync_left_its_mark() -> None:
+    assert outcome("O9", evidence((U,), 1, 1, untouched=False, marked=True)) == "held"
 
 
 def test_bounds_follow_the_marks_before_the_crash() -> None:
