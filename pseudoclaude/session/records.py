@@ -223,11 +223,11 @@ def decode_line(raw: bytes) -> Line | BadLine:
         raw = raw.rstrip(b" \t\r")
         if not raw:
             return BadLine("json", "an empty line")
-    checksum = 0
-    if _CRC.match(raw, len(raw) - CRC_BYTES) is not None:
-        checksum = zlib.crc32(b"}", zlib.crc32(raw[:-CRC_BYTES]))
-        if checksum != int(raw[-10:-2], 16):
+    checksum = zlib.crc32(b"}", zlib.crc32(raw[:-CRC_BYTES]))
+    if raw[-CRC_BYTES:] != b',"crc":"%08x"}' % checksum:
+        if _CRC.match(raw, len(raw) - CRC_BYTES) is not None:
             return _bad_crc(raw)
+        checksum = 0
     if not raw.isascii():
         bad = _bad_utf8(raw)
         if bad is not None:

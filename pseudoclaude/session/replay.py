@@ -31,7 +31,7 @@ from pseudoclaude.session.plain import PlainRun, plain_run
 from pseudoclaude.session.records import BOM, BadLine, Line, around_nuls, decode_line, salvage
 
 EXCERPT_CHARS = 200
-PLAIN_LINES_MIN = 4
+PLAIN_LINES_MIN = 16
 """Fewer lines than this are not worth looking at in bulk."""
 
 
@@ -92,7 +92,11 @@ class Replay:
                 position += taken
                 offset = self._take_plain(run, offset) if taken else offset
             for raw in lines[position : position + max(tried, 1)]:
-                self._line(raw, offset, ended=True)
+                line = decode_line(raw) if offset else None
+                if type(line) is Line:
+                    self._record(line, offset, raw)
+                else:
+                    self._line(raw, offset, ended=True)
                 offset += len(raw) + 1
                 position += 1
         if last:
