@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, Literal, NoReturn
+from typing import Any, Literal, NoReturn, get_args
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -21,6 +21,9 @@ from pseudoclaude.text import clean
 Role = Literal["user", "assistant", "tool"]
 Stop = Literal["end_turn", "tool_use", "max_tokens", "stop_sequence", "refusal", "pause_turn", "interrupted"]
 Origin = Literal["tool", "interrupted"]
+
+STOPS: tuple[str, ...] = get_args(Stop)
+ORIGINS: tuple[str, ...] = get_args(Origin)
 
 NATIVE_DEPTH_MAX = 200
 """Deeper JSON than this is refused: no provider sends it, and decoders recurse."""
@@ -89,6 +92,12 @@ class Spill(msgspec.Struct, frozen=True, omit_defaults=True):
     bytes: int
     sha256: str
 
+    def __post_init__(self) -> None:
+        _clean_field(self, "path")
+        _clean_field(self, "sha256")
+        if type(self.bytes) is not int or self.bytes < 0:
+            raise InvalidMessage(f"Spill.bytes is {self.bytes!r}; it is a size in bytes")
+
 
 class ToolCall(msgspec.Struct, frozen=True, omit_defaults=True):
     """One call of a tool.  ``arguments`` is JSON text, as the provider sent it where its API gives text; it may not parse."""
@@ -118,6 +127,12 @@ class ToolResult(msgspec.Struct, frozen=True, omit_defaults=True):
     def __post_init__(self) -> None:
         _clean_field(self, "call_id")
         _clean_field(self, "content")
+        if type(self.is_error) is not bool:
+            raise InvalidMessage(f"ToolResult.is_error is {self.is_error!r}; it is True or False")
+        if self.origin not in ORIGINS:
+            raise InvalidMessage(f"ToolResult.origin is {self.origin!r}; it is {' or '.join(ORIGINS)}")
+        if self.spill is not None and type(self.spill) is not Spill:
+            raise InvalidMessage(f"ToolResult.spill is a {type(self.spill).__name__}; it is a Spill or None")
 
 
 class Native(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -133,6 +148,8 @@ class Native(msgspec.Struct, frozen=True, omit_defaults=True):
     payload: Any
 
     def __post_init__(self) -> None:
+        for field in ("provider", "api", "model"):
+            _clean_field(self, field)
         force_setattr(self, "payload", freeze(self.payload))
 
 
@@ -156,10 +173,10 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
         content = self.content
         if not isinstance(content, str) or not content.isascii():
             _clean_field(self, "content")
+        if self.stop is not None or self.native is not None or self.tool_calls or self.tool_result is not None:
+            _check_parts(self)
         if self.role == "assistant":
             if self.tool_result is None:
-                if type(self.tool_calls) is not tuple:
-                    force_setattr(self, "tool_calls", tuple(self.tool_calls))
                 return
         elif self.role == "tool":
             if self.tool_result is not None and not self.tool_calls and not content:
@@ -188,6 +205,21 @@ class Usage(msgspec.Struct, frozen=True, omit_defaults=True):
 
 History = tuple[Message, ...]
 """An ordered, immutable history."""
+
+
+def _check_parts(message: Message) -> None:
+    """Refuse now what a reader of the log would refuse later: a type is not checked by building a struct, only by decoding one."""
+    if type(message.tool_calls) is not tuple:
+        force_setattr(message, "tool_calls", tuple(message.tool_calls))
+    for call in message.tool_calls:
+        if type(call) is not ToolCall:
+            raise InvalidMessage(f"Message.tool_calls holds a {type(call).__name__}; it holds ToolCall values")
+    if message.tool_result is not None and type(message.tool_result) is not ToolResult:
+        raise InvalidMessage(f"Message.tool_result is a {type(message.tool_result).__name__}; it is a ToolResult")
+    if message.native is not None and type(message.native) is not Native:
+        raise InvalidMessage(f"Message.native is a {type(message.native).__name__}; it is a Native")
+    if message.stop is not None and message.stop not in STOPS:
+        raise InvalidMessage(f"Message.stop is {message.stop!r}; it is one of {', '.join(STOPS)}, or None")
 
 
 def _clean_field(value: msgspec.Struct, field: str) -> None:

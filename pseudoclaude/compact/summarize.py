@@ -58,7 +58,13 @@ What is left, and the very next step."""
 
 _KEPT_SHARE = 4
 """At most a quarter of a history is kept as recent messages, so that a small one can be compacted by hand too."""
-_SCRATCH = re.compile(r"<(analysis|scratchpad|think|thinking)>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+_SCRATCH = re.compile(
+    r"<(analysis|scratch_?pad|think|thinking|thoughts?|reasoning|reflection|planning)>.*?(?:</\1>|\Z)",
+    re.DOTALL | re.IGNORECASE,
+)
+_WRAPPING = re.compile(r"</?[a-z_]+>|^\s*#+ .*$|^\s*```\w*\s*$", re.MULTILINE | re.IGNORECASE)
+"""Tags, headings and fences: what may stand around words, and is none."""
+_FENCE = re.compile(r"\A```\w*\s*\n(.*)\n```\s*\Z", re.DOTALL)
 _CALL_AS_TEXT = re.compile(r"\s*<(tool_call|tool_use|function_calls?|invoke)\b", re.IGNORECASE)
 
 
@@ -163,12 +169,14 @@ def accepted_summary(reply: Reply) -> str:
         raise _failure("cut_off", f"the summary is not whole (stop reason {message.stop})")
     if (message.tool_calls and not summary) or _is_call_as_text(summary):
         raise _failure("tool_call", "the model called a tool instead of writing a summary")
-    if not summary:
+    if not any(character.isalnum() for character in _WRAPPING.sub("", summary)):
         raise _failure("empty_summary", "the model gave an empty summary")
     return summary
 
 
 def _is_call_as_text(text: str) -> bool:
+    fenced = _FENCE.match(text)
+    text = fenced[1].strip() if fenced is not None else text
     if _CALL_AS_TEXT.match(text):
         return True
     if not (text.startswith("{") and text.endswith("}")):

@@ -170,7 +170,7 @@ class LogWriter:
     def settle_open(self) -> None:
         """The last step of opening: make durable what is visible, or, where a sync failed before, write it again."""
         try:
-            if self._exists(self._mark_path):
+            if self._is_marked():
                 self._poisoned = True
                 self._confirm()
                 self._rewrite()
@@ -253,7 +253,7 @@ class LogWriter:
 
         The mark comes first, so that a process that dies on the way leaves word that what its log shows may not be on the disk.
         """
-        if not self._exists(self._mark_path):
+        if not self._is_marked():
             self._fs.close(self._fs.open(self._mark_path, "create"))
         self._fs.fsync_dir(self.folder)
         self._file.reopen()
@@ -298,12 +298,12 @@ class LogWriter:
     def _now(self) -> int:
         return int(self._clock.now())
 
-    def _exists(self, path: str) -> bool:
+    def _is_marked(self) -> bool:
+        """A folder of the mark's name is somebody else's and says nothing."""
         try:
-            self._fs.stat(path)
+            return self._fs.stat(self._mark_path).kind == "file"
         except FileNotFoundError:
             return False
-        return True
 
     def _check_open(self) -> None:
         if self._lock_fd is None:
@@ -320,7 +320,7 @@ class LogWriter:
         return NotDurable(
             f"{what}: {error.strerror or error}",
             unsaved=unsaved,
-            where=self._file.path,
+            where=error.filename if isinstance(error.filename, str) else self._file.path,
             still_true=f"Everything acknowledged before is safe; {self._in_memory()}",
             do_next="Free space or mend the disk; the next append, end of turn or close tries again",
         )
@@ -348,9 +348,9 @@ def open_log(
     except OSError as error:
         raise SessionUnreadable(
             f"the session folder cannot be opened for append: {error.strerror or error}",
-            where=folder,
+            where=error.filename if isinstance(error.filename, str) else folder,
             still_true="Nothing of a session was changed",
-            do_next="Check the permissions and the space of this folder",
+            do_next="Check the permissions, the kind and the space of what this names",
         ) from error
     try:
         loaded = load_log(folder, fs, dangling=dangling)

@@ -66,10 +66,27 @@ def test_instructions_of_the_user_reach_the_model():
 
 @pytest.mark.parametrize(
     "text",
-    ["", "  \n", "<analysis>only scratch</analysis>", "<thinking>never closed", "<scratchpad>a</scratchpad>\n \n"],
+    [
+        "",
+        "  \n",
+        "<analysis>only scratch</analysis>",
+        "<thinking>never closed",
+        "<scratchpad>a</scratchpad>\n \n",
+        "<reasoning>only scratch</reasoning>",
+        "<thought>x</thought>",
+        "<analysis>x</analysis>\n<summary>\n</summary>",
+        "\u200b",
+        "## Goal\n\n## Done\n",
+        "```\n```",
+        "— …",
+    ],
 )
 def test_an_empty_summary_is_a_failure(text):
     assert _failure(summary_reply(text)).kind == "empty_summary"
+
+
+def test_a_call_in_a_fence_is_a_call():
+    assert _failure(summary_reply('```json\n{"name": "t", "arguments": {}}\n```')).kind == "tool_call"
 
 
 def test_only_thinking_is_an_empty_summary():

@@ -383,3 +383,22 @@ def test_the_writer_is_a_subscriber_of_a_conversation():
         conversation.replace_messages("compact", [user("s")])
     assert loaded(bytes_of(fs)).messages == (user("s"),)
     assert len(bytes_of(fs).splitlines()) == 3
+
+
+def test_a_folder_named_like_the_mark_of_a_failed_sync_says_nothing(tmp_path):
+    folder = tmp_path / "s"
+    with SessionWriter.open(folder) as writer:
+        writer.append_message(user("a"))
+    size = (folder / "conversation.jsonl").stat().st_size
+    (folder / "unsynced").mkdir()
+    for _ in range(3):
+        SessionWriter.open(folder).close()
+    assert (folder / "conversation.jsonl").stat().st_size == size
+    assert load(folder).messages == (user("a"),)
+
+
+def test_a_folder_named_like_the_lock_is_named_in_the_error(tmp_path):
+    folder = tmp_path / "s"
+    (folder / "lock").mkdir(parents=True)
+    with pytest.raises(SessionUnreadable, match="lock"):
+        SessionWriter.open(folder)
