@@ -29,7 +29,7 @@ from pseudoclaude.compact.manager import PROGRESS
 from pseudoclaude.conversation import Conversation
 from pseudoclaude.errors import ContextOverflow, PseudoClaudeError, StreamInterrupted
 from pseudoclaude.messages import Message, ToolCall, ToolResult, Usage
-from pseudoclaude.ports import Provider, Request, Tool
+from pseudoclaude.ports import Provider, Request, Tool, ToolSpec
 from pseudoclaude.protocol import repair
 from pseudoclaude.protocol.repair import OUTCOME_UNKNOWN
 from pseudoclaude.settings import Settings
@@ -149,7 +149,7 @@ class Runner:
             self.runtime,
             self._provider,
             instructions=instructions,
-            tools=self._specs,
+            tools=self._tools_declared(),
             system=self._system,
         )
         if output.error is not None:
@@ -185,13 +185,19 @@ class Runner:
         if repairs:
             self.conversation.replace_messages("recover", mended)
 
+    def _tools_declared(self) -> tuple[ToolSpec, ...]:
+        """The tools of the next request; where there are none, those that the history calls, since providers refuse tool blocks without
+        tools (rule A30).
+        """
+        return self._specs or _bygone(self.conversation.messages())
+
     def _manage(self) -> Iterator[Event]:
         progress: list[str] = []
         output = manage_context(
             self.conversation,
             self.runtime,
             self._provider,
-            tools=self._specs,
+            tools=self._tools_declared(),
             system=self._system,
             on_progress=self._on_progress or progress.append,
         )
@@ -211,7 +217,7 @@ class Runner:
 
     def _ask(self, fresh: list[Message]) -> tuple[Message, Usage | None]:
         history = self.conversation.messages()
-        request = Request(history, self._system, self._specs, self._settings.max_output_tokens)
+        request = Request(history, self._system, self._tools_declared(), self._settings.max_output_tokens)
         self._arrived = []
         try:
             reply = self._provider.complete(request, self._hear)
@@ -321,3 +327,10 @@ def _arguments(call: ToolCall) -> dict[str, Any] | str:
     if not isinstance(value, dict):
         return f"The arguments of {call.name} must be a JSON object; it was not run."
     return value
+
+
+def _bygone(history: Sequence[Message]) -> tuple[ToolSpec, ...]:
+    """The tools that a history calls, as ones that are no longer there."""
+    names = dict.fromkeys(call.name for message in history for call in message.tool_calls)
+    nothing = {"type": "object", "properties": {}}
+    return tuple(ToolSpec(name, "No longer available.", nothing) for name in names)

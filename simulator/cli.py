@@ -219,7 +219,8 @@ def _print_results(results: list[ScenarioResult]) -> None:
         if result.problem:
             print(f"         {result.problem}")
         for failure in sweep.failures[:3]:
-            print(f"         {failure.oracle} {failure.message}\n         pseudosim replay {failure.token}")
+            where = "" if Path(result.folder) == Path(DEFAULT_SUITES).resolve() else f" --scenarios {result.folder}"
+            print(f"         {failure.oracle} {failure.message}\n         pseudosim replay {failure.token}{where}")
     totals = summary_of(results)
     print(
         f"{totals['scenarios']} scenarios, {totals['states']:,} states, {totals['trees']:,} disks, {totals['checks']:,} verdicts, "

@@ -97,7 +97,10 @@ def _describe(op: Op, name: str) -> str:
 
 
 def _scenario(token: Token, scenarios: Path) -> Scenario:
-    scenario = load_scenario(scenarios / f"{token.scenario}.yaml")
+    file = scenarios / f"{token.scenario}.yaml"
+    if not file.exists():
+        raise ReplayError(f"{file}: no such scenario; --scenarios names the folder that holds the suites")
+    scenario = load_scenario(file)
     if scenario.content_hash != token.content_hash:
         raise ReplayError(
             f"{token.scenario} has changed since this token was made (its hash is {scenario.content_hash}, the token says {token.content_hash})"

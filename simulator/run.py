@@ -10,6 +10,7 @@ import gc
 import time
 from collections.abc import Collection, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 from typing import Literal
 
 import msgspec
@@ -38,6 +39,8 @@ class ScenarioResult(msgspec.Struct):
     facts: dict[str, int] = {}
     replaces: int = 0
     requests_checked: int = 0
+    folder: str = ""
+    """Where the suites lie, for a command to replay; it never enters a report."""
     problem: str = ""
     seconds: float = 0.0
 
@@ -50,7 +53,8 @@ def run_scenario(
     tears: Tears = "classes",
     until: Collection[OracleName] = (),
 ) -> ScenarioResult:
-    """Record, crash, recover, judge.  Raises nothing for what the product does; harness errors become ``not_run``.
+    """Record, crash, recover, judge.  Raises nothing for what the product does; harness errors become ``not_run``.  ``ScenarioError`` for a
+    fact that does not exist.
 
     ``until``: stop as soon as each of these oracles has broken, which is how planted bugs are looked for.
     """
@@ -80,6 +84,7 @@ def run_scenario(
         replaces=sum(len(session.replaces) for session in recording.sessions),
         requests_checked=recording.facts.get("requests", 0),
         problem=problem,
+        folder=str(Path(scenario.folder).parent),
         seconds=seconds,
     )
 
@@ -108,7 +113,8 @@ def _unexpected(scenario: Scenario, recording: Recording) -> str:
         return f"a request of the run may not be sent: {recording.violations[0]}"
     for name, wanted in sorted(scenario.expect.facts.items()):
         if name not in recording.facts:
-            return f"there is no fact {name!r}; facts are {', '.join(sorted(recording.facts))} - at `$.expect.facts`"
+            known = ", ".join(sorted(recording.facts))
+            raise ScenarioError(f"{scenario.id}: there is no fact {name!r}; facts are {known} - at `$.expect.facts`")
         if recording.facts[name] != wanted:
             return f"{name} is {recording.facts[name]}, expected {wanted} - at `$.expect.facts.{name}`"
     return ""

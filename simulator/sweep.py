@@ -52,6 +52,8 @@ class SweepResult(msgspec.Struct):
     deep_checks: int = 0
     oracles: dict[str, Tally] = {}
     failures: list[Failure] = []
+    samples: dict[str, str] = {}
+    """A token of the last state of each model, whatever its verdict, for whoever wants to look at one."""
     broken: int = 0
     mixtures: int = 0
     lost: int = 0
@@ -80,6 +82,7 @@ class Sweep:
         self._second: dict[tuple[bytes, str], None] = {}
         self._trees: set[bytes] = set()
         self._digest = TreeDigest()
+        self._last: dict[str, CrashState] = {}
         self._memory = MemorySweep(recording, product, scenario)
         self._bounds: dict[tuple[str, int, bool], tuple[int, int, bool]] = {}
         self._parts = _parts_of(recording)
@@ -100,6 +103,7 @@ class Sweep:
                     if until and self._all_broke(until):
                         return self.result
         self.result.trees = len(self._trees)
+        self.result.samples = {model: token_of(self._recording, state) for model, state in self._last.items()}
         for names in (*self._applicable.values(), self._memory.applicable):
             for name in names:
                 tally = self.result.oracles.setdefault(name, Tally())
@@ -114,6 +118,7 @@ class Sweep:
     def _state(self, state: CrashState, crash: Crash) -> None:
         self.result.states += 1
         self.result.model_states[state.model] = self.result.model_states.get(state.model, 0) + 1
+        self._last[state.model] = state
         disk = self._builder.build(state)
         tree = self._digest.of(disk)
         self._trees.add(tree)

@@ -262,6 +262,27 @@ OracleName = Literal[
 ]  # fmt: skip
 
 
+GUARANTEES: Mapping[str, str] = {
+    "O1": "loading, opening and appending never raise",
+    "O2": "what loads is a history the provider accepts",
+    "O3": "nothing acknowledged is lost",
+    "O4": "nothing loads that was never written",
+    "O5": "no hole: the history is one that once stood",
+    "O6": "a replace is whole or absent",
+    "O7": "a spilled result is there, byte for byte",
+    "O9": "opening changes nothing; a second look gives the same",
+    "O10": "a crash of the recovery is recovered too",
+    "O11": "after recovery a message can be appended and stays",
+    "M1": "both memory stores are old or both are new",
+    "M2": "every index line has its note, every note its line",
+    "M3": "lines and notes edited by hand are kept",
+    "M4": "the index reaches the system prompt and nothing else",
+    "M5": "the index in a prompt is whole text within its limits",
+    "M6": "a turn handed over is taken into memory, once",
+}
+"""Each oracle in a few words; its docstring says it exactly."""
+
+
 class Verdict(msgspec.Struct, frozen=True):
     """One oracle's word on one crash state."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -30,13 +31,29 @@ def test_the_python_runs_as_it_stands() -> None:
 
 
 def test_the_scenario_holds(tmp_path: Path) -> None:
-    (text,) = blocks("yaml")
+    text = next(block for block in blocks("yaml") if "steps:" in block)
     path = tmp_path / "readme" / "example.yaml"
     path.parent.mkdir()
     path.write_text(text, encoding="utf-8")
     result = run_scenario(load_scenario(path))
     assert result.verdict == "held", result.problem
     assert result.sweep.trees > 100
+
+
+@pytest.mark.slow
+def test_the_script_to_try_writes_its_file_only_when_it_is_allowed_to(tmp_path: Path) -> None:
+    script = next(block for block in blocks("yaml") if "steps:" not in block)
+    (tmp_path / "try.yaml").write_text(script, encoding="utf-8")
+    environment = {**os.environ, "PSEUDOCLAUDE_HOME": str(tmp_path / "home"), "PYTHONPATH": str(ROOT)}
+    for allow in ([], ["--allow"]):
+        arguments = ["run", "Greet", "--provider", "script:try.yaml", *allow]
+        command = [sys.executable, "-c", "from pseudoclaude.cli import main; main()", *arguments]
+        run = subprocess.run(
+            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False, timeout=60
+        )
+        assert run.returncode == 0, run.stderr
+        assert "hello.txt says hello." in run.stdout
+        assert (tmp_path / "hello.txt").exists() == bool(allow)
 
 
 def test_the_figures_shown_are_those_of_the_run() -> None:

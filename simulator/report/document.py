@@ -1,8 +1,8 @@
 """``report.json``: schema 1, sorted, without a clock - the same inputs give the same bytes.
 
 Top level: ``schema``, ``variant``, ``seed``, ``summary`` {scenarios, states, trees, checks, broken, not_run, requests_checked}, ``scenarios`` (a
-list of {id, verdict, states, trees, checks, oracles, failures, facts, models, excused, left_out, problem}) and ``comparison`` (the same scenarios on
-the older log protocol, where being caught is the expected result).
+list of {id, verdict, states, trees, checks, oracles, samples, failures, facts, models, excused, left_out, problem}) and ``comparison`` (the
+same scenarios on the older log protocol, where being caught is the expected result).
 """
 
 from __future__ import annotations
@@ -63,6 +63,7 @@ def _scenario(result: ScenarioResult) -> dict[str, Any]:
         "trees": sweep.trees,
         "checks": sweep.checks,
         "oracles": {name: msgspec.to_builtins(tally) for name, tally in sweep.oracles.items()},
+        "samples": sweep.samples,
         "failures": [msgspec.to_builtins(failure) for failure in sweep.failures],
         "failures_counted": sweep.broken,
         "facts": result.facts,

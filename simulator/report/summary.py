@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from simulator.report.document import half_written, summary_of, tally_broken
 from simulator.run import ScenarioResult
+from simulator.values import GUARANTEES
 
 FAILURES_SHOWN = 10
 
@@ -57,9 +58,10 @@ def _oracles(results: Sequence[ScenarioResult]) -> list[str]:
     for name in names:
         tallies = [result.sweep.oracles[name] for result in results if name in result.sweep.oracles]
         rows.append(
-            f"| {name} | {sum(t.held for t in tallies):,} | {sum(t.broken for t in tallies):,} | {sum(t.not_run for t in tallies):,} |"
+            f"| {name} | {GUARANTEES[name]} | {sum(t.held for t in tallies):,} | {sum(t.broken for t in tallies):,} "
+            f"| {sum(t.not_run for t in tallies):,} |"
         )
-    return ["| oracle | held | broken | not run |", "|---|--:|--:|--:|", *rows, ""]
+    return ["| oracle | what it asks | held | broken | not run |", "|---|---|--:|--:|--:|", *rows, ""]
 
 
 def _comparison(comparison: Sequence[tuple[ScenarioResult, ScenarioResult]]) -> list[str]:
