@@ -39,6 +39,9 @@ class FrozenList(list[Any]):
     __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
     append = extend = insert = pop = remove = clear = sort = reverse = _refuse
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FrozenList, (list(self),)  # a copy is built anew: the usual way of copying appends
+
 
 class FrozenDict(dict[str, Any]):
     """A dict that compares, iterates and encodes as one, and cannot be changed."""
@@ -49,40 +52,57 @@ class FrozenDict(dict[str, Any]):
     __setitem__ = __delitem__ = __ior__ = _refuse
     update = pop = popitem = clear = setdefault = _refuse
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FrozenDict, (dict(self),)
+
 
 def freeze(value: Any, path: str = "payload", depth: int = 0) -> Any:
-    """A frozen copy of a JSON value; ``InvalidMessage`` names the place of anything that JSON cannot hold."""
-    if isinstance(value, (FrozenList, FrozenDict)):
-        return value
+    """A frozen copy of a JSON value; ``InvalidMessage`` names the place of anything that JSON cannot hold.
+
+    What is frozen already is copied too: inside another value it may lie deeper than a reader of the log follows.
+    """
     if isinstance(value, (list, tuple, Mapping)):
         if depth >= NATIVE_DEPTH_MAX:
             raise InvalidMessage(f"nested deeper than {NATIVE_DEPTH_MAX} levels", where=path)
         if not isinstance(value, Mapping):
             return FrozenList(freeze(item, f"{path}[{i}]", depth + 1) for i, item in enumerate(value))
-        return FrozenDict((_key(key, path), freeze(item, f"{path}.{key}", depth + 1)) for key, item in value.items())
+        members = ((_key(key, path), item) for key, item in value.items())
+        return FrozenDict((key, freeze(item, f"{path}.{key}", depth + 1)) for key, item in members)
     return _scalar(value, path)
 
 
 def _key(key: Any, path: str) -> str:
     if not isinstance(key, str):
-        raise InvalidMessage(f"key {key!r} is not text", where=path)
-    return clean(key)
+        raise InvalidMessage(f"key {_shown(key)} is not text", where=path)
+    return _plain_text(key)
 
 
 def _scalar(value: Any, path: str) -> Any:
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
-        return clean(value)
+        return _plain_text(value)
     if isinstance(value, int):
         if INTEGER_MIN <= value <= INTEGER_MAX:
-            return value
+            return int.__int__(value)
         raise InvalidMessage("an integer beyond 64 bits does not survive JSON readers", where=path)
     if isinstance(value, float):
         if math.isfinite(value):
-            return value
+            return float.__float__(value)
         raise InvalidMessage(f"{value} is not a JSON number", where=path)
     raise InvalidMessage(f"{type(value).__name__} is not a JSON value", where=path)
+
+
+def _plain_text(text: str) -> str:
+    """``text`` as strict UTF-8 and as ``str`` itself: the encoder of the log refuses a subclass."""
+    return clean(text if type(text) is str else str.__str__(text))
+
+
+def _shown(value: Any) -> str:
+    """A wrong value for an error message: of what may be endless, or have no text at all (``10**5000``), the type."""
+    if value is None or isinstance(value, bool) or (isinstance(value, int) and INTEGER_MIN <= value <= INTEGER_MAX):
+        return repr(value)
+    return repr(value[:80]) if isinstance(value, str) else f"a value of type {type(value).__name__}"
 
 
 class Spill(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -95,8 +115,8 @@ class Spill(msgspec.Struct, frozen=True, omit_defaults=True):
     def __post_init__(self) -> None:
         _clean_field(self, "path")
         _clean_field(self, "sha256")
-        if type(self.bytes) is not int or self.bytes < 0:
-            raise InvalidMessage(f"Spill.bytes is {self.bytes!r}; it is a size in bytes")
+        if type(self.bytes) is not int or not 0 <= self.bytes <= INTEGER_MAX:
+            raise InvalidMessage(f"Spill.bytes is {_shown(self.bytes)}; it is a size in bytes")
 
 
 class ToolCall(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -128,9 +148,11 @@ class ToolResult(msgspec.Struct, frozen=True, omit_defaults=True):
         _clean_field(self, "call_id")
         _clean_field(self, "content")
         if type(self.is_error) is not bool:
-            raise InvalidMessage(f"ToolResult.is_error is {self.is_error!r}; it is True or False")
+            raise InvalidMessage(f"ToolResult.is_error is {_shown(self.is_error)}; it is True or False")
+        if type(self.origin) is not str:
+            _clean_field(self, "origin")
         if self.origin not in ORIGINS:
-            raise InvalidMessage(f"ToolResult.origin is {self.origin!r}; it is {' or '.join(ORIGINS)}")
+            raise InvalidMessage(f"ToolResult.origin is {_shown(self.origin)}; it is {' or '.join(ORIGINS)}")
         if self.spill is not None and type(self.spill) is not Spill:
             raise InvalidMessage(f"ToolResult.spill is a {type(self.spill).__name__}; it is a Spill or None")
 
@@ -171,9 +193,11 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def __post_init__(self) -> None:
         content = self.content
-        if not isinstance(content, str) or not content.isascii():
+        if type(content) is not str or not content.isascii():
             _clean_field(self, "content")
-        if self.stop is not None or self.native is not None or self.tool_calls or self.tool_result is not None:
+        if type(self.role) is not str:
+            _clean_field(self, "role")
+        if self.stop is not None or self.native is not None or self.tool_calls != () or self.tool_result is not None:
             _check_parts(self)
         if self.role == "assistant":
             if self.tool_result is None:
@@ -184,7 +208,7 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
         elif self.role == "user" and self.tool_result is None and not self.tool_calls:
             return
         raise InvalidMessage(
-            f"a {self.role!r} message cannot have this shape: tool_result stands alone in a tool message, "
+            f"a {_shown(self.role)} message cannot have this shape: tool_result stands alone in a tool message, "
             "tool_calls only in an assistant message, and roles are user, assistant and tool"
         )
 
@@ -210,6 +234,10 @@ History = tuple[Message, ...]
 def _check_parts(message: Message) -> None:
     """Refuse now what a reader of the log would refuse later: a type is not checked by building a struct, only by decoding one."""
     if type(message.tool_calls) is not tuple:
+        if not isinstance(message.tool_calls, (tuple, list)):
+            raise InvalidMessage(
+                f"Message.tool_calls is {_shown(message.tool_calls)}; it is a tuple of ToolCall values"
+            )
         force_setattr(message, "tool_calls", tuple(message.tool_calls))
     for call in message.tool_calls:
         if type(call) is not ToolCall:
@@ -218,14 +246,19 @@ def _check_parts(message: Message) -> None:
         raise InvalidMessage(f"Message.tool_result is a {type(message.tool_result).__name__}; it is a ToolResult")
     if message.native is not None and type(message.native) is not Native:
         raise InvalidMessage(f"Message.native is a {type(message.native).__name__}; it is a Native")
-    if message.stop is not None and message.stop not in STOPS:
-        raise InvalidMessage(f"Message.stop is {message.stop!r}; it is one of {', '.join(STOPS)}, or None")
+    if message.stop is not None:
+        if type(message.stop) is not str:
+            _clean_field(message, "stop")
+        if message.stop not in STOPS:
+            raise InvalidMessage(f"Message.stop is {_shown(message.stop)}; it is one of {', '.join(STOPS)}, or None")
 
 
 def _clean_field(value: msgspec.Struct, field: str) -> None:
     text = getattr(value, field)
+    if type(text) is str and text.isascii():
+        return
     if not isinstance(text, str):
         raise InvalidMessage(f"{type(value).__name__}.{field} must be text, not {type(text).__name__}")
-    cleaned = clean(text)
+    cleaned = _plain_text(text)
     if cleaned is not text:
         force_setattr(value, field, cleaned)
