@@ -6,7 +6,8 @@ as a window smaller than its reserves, is refused when the settings are built, n
 
 from __future__ import annotations
 
-from typing import Literal
+import math
+from typing import Any, Literal, get_args
 
 import msgspec
 from msgspec.structs import force_setattr
@@ -65,6 +66,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
     """Model requests in one user turn before the Runner stops, so that a loop cannot run for ever."""
 
     def __post_init__(self) -> None:
+        for field in _FIELDS:
+            _check_value(field.name, getattr(self, field.name), field.type)
         if self.context_window == 0:
             force_setattr(self, "context_window", WINDOW_TOKENS[self.dialect])
         _check(self)
@@ -75,13 +78,39 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_def
         return self.context_window - self.summary_reserve_tokens - self.auto_margin_tokens
 
 
+_FIELDS = msgspec.structs.fields(Settings)
+
+
+def _check_value(name: str, value: Any, kind: Any) -> None:
+    """One setting on its own: a type is not checked by building a struct, only by decoding one."""
+    choices = get_args(kind)
+    if choices:
+        if value not in choices:
+            raise InvalidSettings(f"{name} is {value!r}; it is one of {', '.join(choices)}")
+        return
+    if isinstance(value, bool) or not isinstance(value, int if kind is int else (int, float)):
+        raise InvalidSettings(f"{name} is {value!r}; it is a {'whole number' if kind is int else 'number'}")
+    if isinstance(value, int) and abs(value) >= 2**63:
+        raise InvalidSettings(f"{name} is beyond 64 bits")
+    if not math.isfinite(value):
+        raise InvalidSettings(f"{name} is {value}; it is a finite number")
+    if value < 0:
+        raise InvalidSettings(f"{name} is {value}; it cannot be negative")
+
+
 def _check(settings: Settings) -> None:
-    for name in settings.__struct_fields__:
-        value = getattr(settings, name)
-        if isinstance(value, (int, float)) and not isinstance(value, bool) and value < 0:
-            raise InvalidSettings(f"{name} is {value}; it cannot be negative")
+    """The settings together."""
     if not 0 < settings.bytes_per_token <= 16:
         raise InvalidSettings(f"bytes_per_token is {settings.bytes_per_token}; it lies between 0 and 16")
+    if settings.saving_min_ratio >= 1:
+        raise InvalidSettings(
+            f"saving_min_ratio is {settings.saving_min_ratio}; no summary saves that part of a history"
+        )
+    if settings.retry_wait_min_seconds > settings.retry_wait_max_seconds:
+        raise InvalidSettings(
+            f"retry_wait_min_seconds ({settings.retry_wait_min_seconds}) is above retry_wait_max_seconds "
+            f"({settings.retry_wait_max_seconds})"
+        )
     if settings.preview_bytes >= settings.result_limit_bytes:
         raise InvalidSettings(
             f"preview_bytes ({settings.preview_bytes}) must be smaller than result_limit_bytes ({settings.result_limit_bytes}): "
