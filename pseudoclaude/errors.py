@@ -10,7 +10,7 @@ what happened, where, what is still true, what to do next.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pseudoclaude.messages import Message
@@ -30,6 +30,16 @@ class PseudoClaudeError(Exception):
         parts = [what + (f" ({where})" if where else "")]
         parts += [part for part in (still_true, do_next) if part]
         super().__init__(". ".join(part.rstrip(".") for part in parts) + ".")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuilt, (type(self), self.args, self.__dict__)
+
+
+def _rebuilt(kind: type[PseudoClaudeError], args: tuple[Any, ...], state: dict[str, Any]) -> PseudoClaudeError:
+    """An error that comes from another process: its text is made already, so ``__init__`` is passed over."""
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
 
 
 class InvalidMessage(PseudoClaudeError, ValueError):
