@@ -88,6 +88,7 @@ class RealFileSystem:
         os.rmdir(path)
 
     def fsync_dir(self, path: str) -> None:
+        # A link is followed here: the folders above a session are the user's, and any of them may be one.
         fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(fd)
@@ -139,7 +140,7 @@ class ThreadBackground:
     """``ports.Background``: one daemon thread, started with the first job.
 
     A daemon, so that a job that never ends cannot keep the process alive; whoever must not lose work calls ``drain`` and keeps a
-    record of what is pending.
+    record of what is pending.  A job that raises is reported through ``threading.excepthook``; the next ones run all the same.
     """
 
     def __init__(self) -> None:
@@ -150,10 +151,11 @@ class ThreadBackground:
 
     def submit(self, job: Callable[[], None]) -> None:
         with self._idle:
-            self._open_jobs += 1
             if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="pseudoclaude-background", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._work, name="pseudoclaude-background", daemon=True)
+                thread.start()  # may fail; then nothing was submitted, and the next job tries again
+                self._thread = thread
+            self._open_jobs += 1
         self._jobs.put(job)
 
     def drain(self, timeout: float) -> bool:
@@ -165,6 +167,10 @@ class ThreadBackground:
             job = self._jobs.get()
             try:
                 job()
+            except BaseException as error:  # noqa: BLE001 (whatever ends one job must not end the worker of the others)
+                threading.excepthook(
+                    threading.ExceptHookArgs((type(error), error, error.__traceback__, threading.current_thread()))
+                )
             finally:
                 with self._idle:
                     self._open_jobs -= 1
