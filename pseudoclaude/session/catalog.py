@@ -4,7 +4,9 @@
 look like (``/x/a-b`` and ``/x/a/b``, two names in other scripts, names longer than a file name may be).  Which path a project folder
 stands for is said by the ``cwd`` in the headers of its logs; there is no register that could disagree with them.
 
-A session is listed whatever state its log is in.  Names that begin with a dot are sessions in the making or in removal, and are not listed.
+A session is listed whatever state its log is in, and also where the log is lost and spilled results are left.  A folder with neither was
+opened and never used: it holds no data, so it is neither listed nor the latest.  Names that begin with a dot are sessions in the making or
+in removal, and are not listed.
 """
 
 from __future__ import annotations
@@ -12,17 +14,19 @@ from __future__ import annotations
 import hashlib
 import posixpath
 import re
+from itertools import islice
 
 import msgspec
 
 from pseudoclaude.errors import SessionError, SessionMissing, SessionUnreadable, listing
 from pseudoclaude.messages import Message
-from pseudoclaude.ports import FileSystem
+from pseudoclaude.ports import FileSystem, Stat
 from pseudoclaude.session.folders import take_lock
 from pseudoclaude.session.leftovers import DELETING, changing, remove_tree
 from pseudoclaude.session.loader import LOCK_NAME, LOG_NAME, LoadResult, load_log
 from pseudoclaude.session.reading import HEAD_BYTES, LogReader, chunks
 from pseudoclaude.session.records import HeaderFacts, Line, decode_header_facts, decode_line, segments
+from pseudoclaude.session.spills import has_spills
 from pseudoclaude.text import clean, cut_graphemes
 
 SLUG_CHARS_MAX = 40
@@ -65,19 +69,19 @@ def session_folder(home: str, project: str, session_id: str) -> str:
 
 def list_sessions(home: str, fs: FileSystem, *, project: str | None = None) -> tuple[SessionInfo, ...]:
     """The sessions of one project, or of all, the newest id first.  Raises ``SessionUnreadable`` when a folder cannot be listed."""
-    infos = [describe_session(folder, fs) for folder in _folders(home, fs, project)]
+    infos = [describe_session(folder, fs) for folder in _folders(home, fs, project) if _holds_something(folder, fs)]
     return tuple(sorted(infos, key=lambda info: (posixpath.basename(info.folder), info.folder), reverse=True))
 
 
 def find_session(home: str, key: str, fs: FileSystem, *, project: str | None = None) -> str:
-    """The folder of the session whose id is ``key`` or, if only one does, begins with it; ``latest`` is the newest of the project.
+    """The folder of the session whose id is ``key`` or, if only one does, begins with it; ``latest`` is the newest that is listed.
 
     Raises ``SessionMissing`` when there is none, or more than one; nothing is created.
     """
     folders = _folders(home, fs, project)
     names = sorted(folders, key=lambda folder: (posixpath.basename(folder), folder))
     if key == LATEST:
-        found = names[-1:]
+        found = list(islice((folder for folder in reversed(names) if _holds_something(folder, fs)), 1))
     else:
         exact = [folder for folder in names if posixpath.basename(folder) == key]
         found = exact or [folder for folder in names if key and posixpath.basename(folder).startswith(key)]
@@ -91,7 +95,7 @@ def find_session(home: str, key: str, fs: FileSystem, *, project: str | None = N
         what,
         where=project or home,
         still_true="Nothing was created or changed",
-        do_next="`pseudoclaude sessions list` names them",
+        do_next="`pseudoclaude sessions list` names them, with --all those of other projects",
     )
 
 
@@ -101,7 +105,7 @@ def describe_session(folder: str, fs: FileSystem) -> SessionInfo:
     log = posixpath.join(folder, LOG_NAME)
     try:
         loaded = load_log(folder, fs, check_spills=False)
-        stat = fs.stat(log) if loaded.state != "missing" else None
+        stat = _stat(log, fs)
         facts, first = _head(log, fs) if stat is not None else (HeaderFacts(), None)
     except (SessionUnreadable, OSError):
         return SessionInfo(name, folder, title="(cannot be read)", state="unreadable")
@@ -170,6 +174,21 @@ def _folders(home: str, fs: FileSystem, project: str | None) -> list[str]:
             if _is_folder(folder, fs):
                 found.append(folder)
     return found
+
+
+def _holds_something(folder: str, fs: FileSystem) -> bool:
+    """Whether a log or spilled results are there; one that cannot be looked at is listed, and says so itself."""
+    try:
+        return _stat(posixpath.join(folder, LOG_NAME), fs) is not None or has_spills(folder, fs)
+    except OSError:
+        return True
+
+
+def _stat(path: str, fs: FileSystem) -> Stat | None:
+    try:
+        return fs.stat(path)
+    except FileNotFoundError:
+        return None
 
 
 def _is_folder(path: str, fs: FileSystem) -> bool:

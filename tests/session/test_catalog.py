@@ -118,6 +118,24 @@ def test_a_session_is_found_by_its_id_by_a_beginning_that_no_other_has_or_as_the
         find_session(HOME, "latest", fs, project="/other")
 
 
+def test_a_folder_that_was_opened_and_never_used_is_no_session_but_lost_history_is():
+    fs = SimFileSystem(EMPTY)
+    put(fs, "1", log_of(user("a")))
+    SessionWriter.open(session_folder(HOME, PROJECT, "3"), fs=fs, clock=SimClock(), ids=SimIds(0)).close()
+    fs.mkdir(session_folder(HOME, PROJECT, "4"))
+    assert [info.id for info in list_sessions(HOME, fs, project=PROJECT)] == ["1"]
+    assert find_session(HOME, "latest", fs, project=PROJECT).endswith("/1")
+    assert find_session(HOME, "3", fs, project=PROJECT).endswith("/3")  # by its name it can still be removed
+    lost = session_folder(HOME, PROJECT, "2")
+    for folder in (lost, f"{lost}/tool-results"):
+        fs.mkdir(folder)
+    fs.close(fs.open(f"{lost}/tool-results/x.txt", "create"))
+    assert [(info.id, info.state) for info in list_sessions(HOME, fs)] == [("2", "damaged"), ("1", "clean")]
+    assert find_session(HOME, "latest", fs, project=PROJECT) == lost
+    fs.faults = FaultPlan((DiskFault("listdir", error="EIO", path_suffix="sessions/4/tool-results", sticky=True),))
+    assert next(info.id for info in list_sessions(HOME, fs)) == "4", "what cannot be looked at is listed"
+
+
 # --- fork ------------------------------------------------------------------------------------------------------
 
 
