@@ -12,6 +12,7 @@ from pseudoclaude.commands.agent import Agent, Place
 from pseudoclaude.commands.interrupts import Terminated
 from pseudoclaude.commands.run import tell_reports, tell_resumed
 from pseudoclaude.commands.screen import Screen
+from pseudoclaude.commands.words import count
 from pseudoclaude.errors import PseudoClaudeError
 from pseudoclaude.ports import FileSystem
 from pseudoclaude.runner import Event
@@ -30,9 +31,11 @@ Anything else goes to the model. A line that ends in \\ goes on in the next one.
 
 def session_lines(fs: FileSystem, place: Place) -> Iterator[str]:
     """The sessions of a project, oldest first, each with its length and how it begins."""
-    for info in reversed(list_sessions(place.home, fs, project=place.project)):
-        if info.state != "missing":
-            yield f"{info.id}  {info.messages:,} messages  {info.title}"
+    infos = list_sessions(place.home, fs, project=place.project)
+    for info in reversed(infos):
+        yield f"{info.id}  {count(info.messages, 'message')}  {info.title}"
+    if not infos:
+        yield "No session of this project yet."
 
 
 class Chat:

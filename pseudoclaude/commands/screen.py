@@ -14,6 +14,7 @@ import regex
 from rich.console import Console
 from rich.text import Text
 
+from pseudoclaude.commands.words import count
 from pseudoclaude.errors import ProviderError
 from pseudoclaude.messages import ToolCall, ToolResult
 from pseudoclaude.ports import Tool
@@ -78,9 +79,9 @@ class Screen:
 
     def _compacted(self, output: Any) -> None:
         if output.offloaded_count:
-            self.line(f"{output.offloaded_count} large tool results were moved to files.", "dim")
+            self.line(f"{_moved(output.offloaded_count)}", "dim")
         if output.triggered_layer2:
-            self.line(f"Context compacted: {output.before_tokens:,} to {output.after_tokens:,} tokens.", "dim")
+            self.line(f"Context compacted: {output.before_tokens:,} to {count(output.after_tokens, 'token')}.", "dim")
         if output.summary_error is not None:
             self.line(f"Compaction failed: {output.summary_error}", "yellow")
 
@@ -116,7 +117,7 @@ class Screen:
         for key, value in arguments.items():
             shown = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
             cut = cut_graphemes(shown, QUESTION_BYTES_MAX)
-            more = f"\n[… {len(shown) - len(cut):,} more characters]" if len(cut) < len(shown) else ""
+            more = f"\n[… {count(len(shown) - len(cut), 'more character')}]" if len(cut) < len(shown) else ""
             self.line(f"  {key}: {cut}{more}", "bold")
         while True:
             try:
@@ -131,6 +132,14 @@ class Screen:
                 return False
 
 
+def _moved(results: int) -> str:
+    return (
+        "1 large tool result was moved to a file."
+        if results == 1
+        else f"{results:,} large tool results were moved to files."
+    )
+
+
 def _short_arguments(call: ToolCall) -> str:
     cut = cut_graphemes(call.arguments.replace("\n", " "), ARGUMENTS_BYTES_MAX)
     return cut + ("…" if len(cut) < len(call.arguments) else "")
@@ -139,7 +148,7 @@ def _short_arguments(call: ToolCall) -> str:
 def _short_result(result: ToolResult) -> str:
     """The first line, and the last one too, where a command says how it ended."""
     first, *more = (_short_line(line) for line in result.content.strip().split("\n"))
-    return f"{first}  (+{len(more):,} lines)  {more[-1]}" if more else first
+    return f"{first}  (+{count(len(more), 'line')})  {more[-1]}" if more else first
 
 
 def _short_line(line: str) -> str:

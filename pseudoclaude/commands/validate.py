@@ -8,6 +8,9 @@ from typing import TextIO
 
 import msgspec
 
+from pseudoclaude.commands.screen import visible
+from pseudoclaude.commands.streams import for_reader
+from pseudoclaude.commands.words import count
 from pseudoclaude.protocol.check import DIALECTS
 from pseudoclaude.protocol.validate import Report, validate_document
 
@@ -26,7 +29,7 @@ def validate(file: str, dialect: str, *, as_json: bool, out: TextIO, err: TextIO
         return 2
     report = validate_document(data, dialect)
     if as_json:
-        print(msgspec.json.format(msgspec.json.encode(report), indent=2).decode(), file=out)
+        print(for_reader(msgspec.json.format(msgspec.json.encode(report), indent=2).decode(), out), file=out)
     else:
         _print_words(file, report, out, err)
     return report.exit_code
@@ -34,12 +37,11 @@ def validate(file: str, dialect: str, *, as_json: bool, out: TextIO, err: TextIO
 
 def _print_words(file: str, report: Report, out: TextIO, err: TextIO) -> None:
     if report.unreadable:
-        print(f"pseudoclaude: {file} cannot be judged: {report.unreadable}", file=err)
+        print(visible(f"pseudoclaude: {file} cannot be judged: {report.unreadable}"), file=err)
         return
     for found in report.violations:
-        print(f"{found.rule} at {found.path}: {found.message}", file=out)
+        print(visible(f"{found.rule} at {found.path}: {found.message}"), file=out)
         print(f"    rule:   {found.meaning}", file=out)
         print(f"    repair: {found.repair}", file=out)
-    count = len(report.violations)
-    verdict = "valid" if not count else f"{count} violation{'s' if count > 1 else ''}"
-    print(f"{file}: {report.messages} messages for {report.dialect}: {verdict}", file=out)
+    verdict = count(len(report.violations), "violation") if report.violations else "valid"
+    print(visible(f"{file}: {count(report.messages, 'message')} for {report.dialect}: {verdict}"), file=out)

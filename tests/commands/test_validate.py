@@ -28,7 +28,7 @@ def judge(folder: Path, document: object, dialect: str = "anthropic", *, as_json
 def test_a_valid_history_exits_0(tmp_path: Path, dialect: str) -> None:
     status, out, err = judge(tmp_path, GOOD, dialect)
     assert (status, err) == (0, "")
-    assert out.endswith(f"1 messages for {dialect}: valid\n")
+    assert out.endswith(f": 1 message for {dialect}: valid\n")
 
 
 def test_violations_exit_1_with_rule_place_and_repair(tmp_path: Path) -> None:
