@@ -8,6 +8,8 @@ from typing import TextIO
 import msgspec
 
 from pseudoclaude.commands.screen import visible
+from pseudoclaude.commands.streams import for_reader
+from pseudoclaude.commands.words import count
 from pseudoclaude.errors import SessionUnreadable
 from pseudoclaude.messages import Message, ToolCall
 from pseudoclaude.ports import FileSystem
@@ -22,13 +24,16 @@ HISTORY_LINES_MAX = 200
 """A longer history shows its first and last half of this."""
 
 _STATES = {
-    "clean": "Nothing of its history is missing.",
     "repaired": "Its end was torn, or something had to be repaired; what is not below is named under it.",
     "damaged": "Not all that was saved is sound; what is still there is below, and under it what was found.",
     "empty": "It is an empty session: nothing was ever saved in it.",
     "missing": "There is no such log.",
     "unsupported": "It was written by a newer program, and is left alone.",
 }
+_LOSSES = frozenset({"gap", "utf8", "json", "schema", "crc", "conflict", "missing_spill", "repair"})
+"""Kinds that speak of lost records.  The others are what a crash leaves of a write that nobody was told of, or lose nothing."""
+_HARMLESS = ("an empty line", "half a character")
+"""How findings of these kinds begin that lose no record."""
 
 
 def check(
@@ -47,7 +52,7 @@ def check(
         print(f"pseudoclaude: {error}", file=err)
         return 2
     if as_json:
-        print(_json(loaded, dialect), file=out)
+        print(for_reader(_json(loaded, dialect), out), file=out)
     elif loaded.state == "missing":
         print(f"pseudoclaude: there is no session log at {path}. Nothing was created", file=err)
     else:
@@ -70,12 +75,17 @@ def _json(loaded: LoadResult, dialect: str) -> str:
 
 
 def _words(path: str, loaded: LoadResult) -> Iterable[str]:
-    yield f"{path}: {loaded.state}. {_STATES[loaded.state]}"
+    if not loaded.records and not loaded.has_header and loaded.size:
+        yield f"{path}: holds no record of a session log. What it holds:"
+        yield from map(_finding, loaded.findings)
+        yield "The file was not changed."
+        return
+    yield f"{path}: {loaded.state}. {_STATES.get(loaded.state) or _settled_words(loaded.findings)}"
     if loaded.state == "unsupported":
         yield f"  {loaded.findings[0].text}"
         return
     model = f", model {loaded.model}" if loaded.model else ""
-    yield f"Session {loaded.id}{model}: {_count(len(loaded.messages), 'message')} from {loaded.size:,} bytes."
+    yield f"Session {loaded.id}{model}: {count(len(loaded.messages), 'message')} from {count(loaded.size, 'byte')}."
     yield from history_lines(loaded.messages)
     unsettled = loaded.unsettled
     notes = [finding for finding in loaded.findings if finding.settled]
@@ -90,6 +100,15 @@ def _words(path: str, loaded: LoadResult) -> Iterable[str]:
     yield "The file was not changed." + (" Going on with this session keeps it and appends to it." if unsettled else "")
 
 
+def _settled_words(findings: tuple[Finding, ...]) -> str:
+    """What a clean log should be told with: everything in it is settled, but a settled loss is still a loss."""
+    lost = sum(1 for finding in findings if finding.kind in _LOSSES and not finding.text.startswith(_HARMLESS))
+    if not lost:
+        return "Nothing is to be done. No finding speaks of a lost record."
+    speak = "1 settled finding speaks" if lost == 1 else f"{lost:,} settled findings speak"
+    return f"Nothing is to be done, but {speak} of lost records: what is named there is not in the history."
+
+
 def history_lines(messages: tuple[Message, ...]) -> Iterable[str]:
     """The history, one line a message."""
     width = len(str(len(messages)))
@@ -97,7 +116,7 @@ def history_lines(messages: tuple[Message, ...]) -> Iterable[str]:
     for number, message in enumerate(messages, 1):
         if len(messages) > HISTORY_LINES_MAX and half < number <= len(messages) - half:
             if number == half + 1:
-                yield f"  … {len(messages) - HISTORY_LINES_MAX:,} messages between these are not shown …"
+                yield f"  … {count(len(messages) - HISTORY_LINES_MAX, 'message')} between these not shown …"
             continue
         yield f"  {number:>{width}} {message.role:<9} {_says(message)}"
 
@@ -106,7 +125,7 @@ def _says(message: Message) -> str:
     if message.tool_result is not None:
         result = message.tool_result
         mark = "no result: " if result.origin == "interrupted" else "error: " if result.is_error else ""
-        more = f" (all {result.spill.bytes:,} bytes in {result.spill.path})" if result.spill else ""
+        more = f" (all {count(result.spill.bytes, 'byte')} in {result.spill.path})" if result.spill else ""
         return f"{result.call_id}: {mark}{_excerpt(result.content)}{more}"
     parts = [_excerpt(message.content)] if message.content else []
     parts += [f"calls {_call(call)}" for call in message.tool_calls]
@@ -130,7 +149,3 @@ def _excerpt(text: str) -> str:
     line = " ".join(text.split())
     cut = cut_graphemes(line, EXCERPT_BYTES)
     return cut if cut == line else cut + "…"
-
-
-def _count(number: int, name: str) -> str:
-    return f"{number:,} {name}" + ("" if number == 1 else "s")

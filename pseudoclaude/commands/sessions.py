@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from datetime import UTC, datetime
 from typing import Literal, TextIO
 
@@ -9,6 +10,8 @@ import msgspec
 
 from pseudoclaude.commands.check import history_lines
 from pseudoclaude.commands.screen import visible
+from pseudoclaude.commands.streams import for_reader
+from pseudoclaude.commands.words import count
 from pseudoclaude.ports import Clock, FileSystem, Ids
 from pseudoclaude.session.catalog import SessionInfo, delete_session, describe_session, find_session, list_sessions
 from pseudoclaude.session.export import to_jsonl, to_markdown
@@ -16,6 +19,7 @@ from pseudoclaude.session.fork import fork_session
 from pseudoclaude.session.loader import load_log
 
 ExportFormat = Literal["jsonl", "markdown"]
+NONE_HERE = "No session of this project yet. `pseudoclaude sessions list --all` shows those of other projects."
 
 
 class Shelf(msgspec.Struct, frozen=True):
@@ -30,12 +34,12 @@ def list_all(shelf: Shelf, *, as_json: bool, out: TextIO) -> int:
     """One line a session, the newest first.  Returns 0."""
     infos = list_sessions(shelf.home, shelf.fs, project=shelf.project)
     if as_json:
-        print(msgspec.json.format(msgspec.json.encode(infos), indent=2).decode(), file=out)
+        print(for_reader(msgspec.json.format(msgspec.json.encode(infos), indent=2).decode(), out), file=out)
         return 0
     for info in infos:
         print(visible(_line(info, with_cwd=shelf.project is None)), file=out)
     if not infos:
-        print("No session yet." if shelf.project is None else "No session of this project yet.", file=out)
+        print("No session yet." if shelf.project is None else NONE_HERE, file=out)
     return 0
 
 
@@ -50,7 +54,9 @@ def show(shelf: Shelf, key: str, out: TextIO) -> int:
     for text in history_lines(loaded.messages):
         print(visible(text), file=out)
     if loaded.unsettled:
-        print(visible(f"It is {loaded.state}: `pseudoclaude check {folder}` tells what was found"), file=out)
+        print(
+            visible(f"It is {loaded.state}: `pseudoclaude check {shlex.quote(folder)}` tells what was found"), file=out
+        )
     return 1 if loaded.state == "damaged" else 0
 
 
@@ -63,11 +69,11 @@ def fork(shelf: Shelf, key: str, clock: Clock, ids: Ids, out: TextIO) -> int:
 
 
 def export(shelf: Shelf, key: str, form: ExportFormat, out: TextIO) -> int:
-    """The history of a session on standard output.  Returns 0; raises ``SessionMissing``, ``SessionUnreadable``."""
+    """The history of a session on ``out``: exact, but visible on a terminal.  Returns 0; raises ``SessionMissing``, ``SessionUnreadable``."""
     folder = find_session(shelf.home, key, shelf.fs, project=shelf.project)
     loaded = load_log(folder, shelf.fs)
     text = to_jsonl(loaded) if form == "jsonl" else to_markdown(loaded, describe_session(folder, shelf.fs).title)
-    out.write(text)
+    out.write(for_reader(text, out))
     return 0
 
 
@@ -80,7 +86,7 @@ def delete(shelf: Shelf, key: str, ids: Ids, *, sure: bool, out: TextIO) -> int:
         print("Nothing was removed. Say --yes to remove this session for good.", file=out)
         return 1
     removed = delete_session(shelf.home, folder, shelf.fs, owner=ids.owner())
-    print(visible(f"Removed session {info.id}, {len(removed)} files:"), file=out)
+    print(visible(f"Removed session {info.id}, {count(len(removed), 'file')}:"), file=out)
     for name in removed:
         print(visible(f"  {name}"), file=out)
     return 0
@@ -91,4 +97,4 @@ def _line(info: SessionInfo, *, with_cwd: bool) -> str:
     model = f", {info.model}" if info.model else ""
     state = "" if info.state == "clean" else f", {info.state.upper()}"
     where = f" [{info.cwd or 'unknown project'}]" if with_cwd else ""
-    return f"{info.id}  {when}  {info.messages} messages, {info.size:,} bytes{model}{state}  {info.title}{where}"
+    return f"{info.id}  {when}  {count(info.messages, 'message')}, {count(info.size, 'byte')}{model}{state}  {info.title}{where}"

@@ -1,19 +1,23 @@
 """``pseudoclaude sessions`` and ``check`` as a user runs them."""
 
 import contextlib
+import io
 import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from typer.testing import CliRunner
 
 from pseudoclaude.cli import app
+from pseudoclaude.commands.sessions import Shelf, export
 from pseudoclaude.errors import SessionMissing
+from pseudoclaude.realworld import RealFileSystem
 from pseudoclaude.session import SessionWriter
 from pseudoclaude.session.catalog import session_folder
-from tests.session.build import assistant, calls, user
+from tests.session.build import HEADER, assistant, calls, line, log_of, replaced, user
 
 
 @pytest.fixture
@@ -63,7 +67,10 @@ def test_list_show_fork_export_delete(home: Path):
 
 
 def test_without_a_session_the_list_says_so(home: Path):
-    assert run(home, "sessions", "list", project=home) == (0, "No session of this project yet.\n")
+    assert run(home, "sessions", "list", project=home) == (
+        0,
+        "No session of this project yet. `pseudoclaude sessions list --all` shows those of other projects.\n",
+    )
     assert len(run(home, "sessions", "list", "--all", project=home)[1].splitlines()) == 2
 
 
@@ -89,3 +96,93 @@ def test_check_and_list_load_no_sdk():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
     assert done.stderr == ""
+
+
+# --- check: what it says of a log ------------------------------------------------------------------------------
+
+
+def told_of(home: Path, tmp_path: Path, data: bytes) -> str:
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "conversation.jsonl").write_bytes(data)
+    return run(home, "check", str(tmp_path / "x"))[1]
+
+
+def flipped(record: bytes) -> bytes:
+    return record.replace(b"first", b"fjrst")
+
+
+RECOVER = replaced([user("b")], 3, "recover")
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (log_of(user("first"), assistant("b")), "No finding speaks of a lost record."),
+        (HEADER + b'{"type":"mess\n' + line(user("a"), 1), "No finding speaks of a lost record."),
+        (HEADER + b" \n" + line(user("a"), 1), "No finding speaks of a lost record."),
+        (
+            HEADER + flipped(line(user("first"), 1)) + line(user("b"), 2) + RECOVER,
+            "Nothing is to be done, but 2 settled findings speak of lost records: what is named there is not in the history.",
+        ),
+        (
+            HEADER + line(user("a"), 2) + RECOVER,
+            "Nothing is to be done, but 1 settled finding speaks of lost records: what is named there is not in the history.",
+        ),
+        (HEADER + flipped(line(user("first"), 1)) + line(user("b"), 1), "1 settled finding speaks of lost records"),
+    ],
+)
+def test_a_clean_log_is_not_said_to_be_whole_when_a_settled_finding_names_a_loss(
+    home: Path, tmp_path: Path, data: bytes, words: str
+):
+    text = told_of(home, tmp_path, data)
+    assert "conversation.jsonl" not in text
+    assert ": clean. " in text.splitlines()[0]
+    assert words in text.splitlines()[0]
+
+
+def test_what_a_resume_settled_is_still_told_as_lost(home: Path, tmp_path: Path):
+    folder = tmp_path / "flipped"
+    with SessionWriter.open(folder) as writer:
+        writer.append_message(user("first"))
+        writer.append_message(assistant("b"))
+    log = folder / "conversation.jsonl"
+    log.write_bytes(flipped(log.read_bytes()))
+    assert run(home, "check", str(folder))[0] == 1
+    with SessionWriter.open(folder) as writer:
+        writer.append_message(user("again"))
+    status, text = run(home, "check", str(folder))
+    assert status == 0
+    assert "2 settled findings speak of lost records" in text
+
+
+def test_a_file_that_is_no_log_is_said_to_be_none(home: Path, tmp_path: Path):
+    (tmp_path / "a.txt").write_text("Dear diary\nyesterday\n")
+    status, text = run(home, "check", str(tmp_path / "a.txt"))
+    assert status == 1
+    assert "a.txt: holds no record of a session log" in text
+    assert "Going on" not in text
+    assert "Dear diary" in text
+
+
+# --- export to a terminal --------------------------------------------------------------------------------------
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("form", ["jsonl", "markdown"])
+def test_an_export_is_exact_for_a_file_and_cannot_steer_a_terminal(home: Path, form: Literal["jsonl", "markdown"]):
+    shelf = Shelf(str(home), str(home.parent), RealFileSystem())
+    kept, seen = io.StringIO(), Terminal()
+    assert export(shelf, "20251201", form, kept) == export(shelf, "20251201", form, seen) == 0
+    assert ("\x1b[31m" in kept.getvalue()) == (form == "markdown")  # JSON escapes it
+    assert "\x1b" not in seen.getvalue()
+    assert ("␛[31m" in seen.getvalue()) == (form == "markdown")
+
+
+def test_one_of_a_thing_is_not_said_in_the_plural(home: Path, tmp_path: Path):
+    with SessionWriter.open(session_folder(str(home), str(tmp_path), "20251203-c"), cwd=str(tmp_path)) as writer:
+        writer.append_message(user("one"))
+    assert "  1 message, " in run(home, "sessions", "list")[1]
