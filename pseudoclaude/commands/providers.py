@@ -9,7 +9,7 @@ What a provider from outside raises that is none of our errors becomes one of ou
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
@@ -25,6 +25,20 @@ DEFAULT_MODELS: dict[str, str] = {
     "openai-responses": "gpt-5.5",
 }
 """Used when no model is named.  Names from the model lists of the installed SDKs."""
+
+
+KEYS: dict[str, tuple[str, ...]] = {
+    "anthropic": (
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_AUTH_TOKEN",
+        "ANTHROPIC_PROFILE",
+        "ANTHROPIC_IDENTITY_TOKEN",
+        "ANTHROPIC_IDENTITY_TOKEN_FILE",
+    ),
+    "openai-chat": ("OPENAI_API_KEY",),
+    "openai-responses": ("OPENAI_API_KEY",),
+}
+"""Environment variables that give a real API its key, the usual one first; the SDKs read any of them."""
 
 
 class UnusableProvider(PseudoClaudeError):
@@ -51,6 +65,26 @@ def open_provider(choice: str, *, model: str = "", base_url: str | None = None) 
             f"the provider {name!r} speaks {provider.dialect!r}", do_next=f"Known are {', '.join(WINDOW_TOKENS)}"
         )
     return provider if entry.value.startswith("pseudoclaude.") else Plugged(provider, name)
+
+
+def check_key(choice: str, environment: Mapping[str, str]) -> None:
+    """Refuse a real API that has no key, or one that no HTTP header can carry, before anything is made for it.  Raises ``UnusableProvider``."""
+    name = choice.partition(":")[0]
+    variables = KEYS.get(name, ())
+    found = [variable for variable in variables if environment.get(variable, "").strip()]
+    if variables and not found:
+        raise UnusableProvider(
+            f"there is no API key for {name!r}: {variables[0]} is not set",
+            still_true="Nothing was started",
+            do_next=f"Set {variables[0]}; --provider script:FILE works without a key",
+        )
+    for variable in found:
+        if not (environment[variable].isascii() and environment[variable].isprintable()):
+            raise UnusableProvider(
+                f"{variable} holds characters that no key has",
+                still_true="Nothing was started",
+                do_next="Check that it was copied whole and without line breaks; --provider script:FILE works without a key",
+            )
 
 
 class Plugged:

@@ -7,7 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from pseudoclaude.commands.providers import DEFAULT_MODELS, GROUP, Plugged, UnusableProvider, open_provider
+from pseudoclaude.commands.providers import (
+    DEFAULT_MODELS,
+    GROUP,
+    KEYS,
+    Plugged,
+    UnusableProvider,
+    check_key,
+    open_provider,
+)
 from pseudoclaude.errors import Overloaded, ProviderUnavailable
 from pseudoclaude.messages import Message
 from pseudoclaude.ports import Request
@@ -67,3 +75,31 @@ def test_a_provider_from_outside_raises_our_errors_only() -> None:
     assert not caught.value.retryable
     assert provider.complete(HELLO).message == said("Hi")
     assert (provider.dialect, provider.model) == ("anthropic", "playing")
+
+
+@pytest.mark.parametrize(
+    ("choice", "environment", "words"),
+    [
+        ("anthropic", {}, "ANTHROPIC_API_KEY is not set"),
+        ("openai-chat:m", {"ANTHROPIC_API_KEY": "k"}, "OPENAI_API_KEY is not set"),
+        ("openai-responses", {"OPENAI_API_KEY": " \n"}, "OPENAI_API_KEY is not set"),
+        ("anthropic", {"ANTHROPIC_API_KEY": "k\n"}, "ANTHROPIC_API_KEY holds characters that no key has"),
+    ],
+)
+def test_a_key_that_is_missing_or_cannot_be_one_is_told_with_its_variable(
+    choice: str, environment: dict[str, str], words: str
+) -> None:
+    with pytest.raises(UnusableProvider) as caught:
+        check_key(choice, environment)
+    assert words in str(caught.value)
+    assert "--provider script:FILE works without a key" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_every_real_api_has_its_variable_and_a_script_needs_none() -> None:
+    assert sorted(KEYS) == sorted(DEFAULT_MODELS)
+    for name, variables in KEYS.items():
+        for variable in variables:
+            check_key(name, {variable: "k"})
+    check_key("script:x", {})
+    check_key("nobody", {})
