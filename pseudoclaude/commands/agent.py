@@ -88,6 +88,11 @@ class Agent:
         """What the session held when it was opened."""
         return self._writer.loaded
 
+    @property
+    def log(self) -> str:
+        """The path of the session's log."""
+        return posixpath.join(self._writer.folder, LOG_NAME)
+
     def turn(self, text: str) -> Generator[Event, None, None]:
         """See ``Runner.turn``."""
         return self.runner.turn(text)
