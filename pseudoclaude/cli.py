@@ -18,9 +18,10 @@ from pseudoclaude.commands.agent import Agent, Callbacks, Machine, Place, open_a
 from pseudoclaude.commands.chat import Chat, session_lines
 from pseudoclaude.commands.check import check as check_log
 from pseudoclaude.commands.interrupts import Interrupts
-from pseudoclaude.commands.providers import DEFAULT_PROVIDER, open_provider
-from pseudoclaude.commands.run import run_task
-from pseudoclaude.commands.screen import Screen
+from pseudoclaude.commands.providers import DEFAULT_PROVIDER, check_key, open_provider
+from pseudoclaude.commands.run import Refusal, run_task
+from pseudoclaude.commands.screen import Screen, visible
+from pseudoclaude.commands.streams import orderly_output
 from pseudoclaude.commands.validate import validate as validate_file
 from pseudoclaude.errors import PseudoClaudeError
 from pseudoclaude.realworld import RealClock, RealFileSystem, RealIds, ThreadBackground
@@ -84,10 +85,16 @@ def run(
 
     Exit status: 0 ended, 1 stopped by an error or a limit, 2 could not start, 130 stopped by Ctrl-C, 143 terminated.
     """
+    if not task.strip():
+        raise typer.BadParameter("it is empty; nothing was started", param_hint="TASK")
     screen = Screen(Console(stderr=True))
     with Interrupts() as interrupts:
         callbacks = Callbacks(
-            (lambda _tool, _arguments: True) if allow else None, None, screen.progress, screen.retry, interrupts.held
+            (lambda _tool, _arguments: True) if allow else Refusal(screen),
+            None,
+            screen.progress,
+            screen.retry,
+            interrupts.held,
         )
         agent = _agent(provider, model, base_url, resume, callbacks)
         raise typer.Exit(run_task(agent, task, screen, sys.stdout))
@@ -192,6 +199,7 @@ def memory_rebuild() -> None:
 
 
 def _agent(choice: str, model: str, base_url: str | None, resume: str, callbacks: Callbacks) -> Agent:
+    check_key(choice, os.environ)
     return open_agent(
         _machine(),
         _place(),
@@ -217,11 +225,12 @@ def _place() -> Place:
 
 
 def main() -> None:
-    """Entry point.  An error of ours is one line on standard error and status 2, never a traceback."""
-    try:
-        app()
-    except PseudoClaudeError as error:
-        print(f"pseudoclaude: {error}", file=sys.stderr)
-        sys.exit(2)
-    except KeyboardInterrupt:
-        sys.exit(130)
+    """Entry point.  An error of ours is one line on standard error and status 2, never a traceback; a reader that went away, status 141."""
+    with orderly_output():
+        try:
+            app()
+        except PseudoClaudeError as error:
+            print(visible(f"pseudoclaude: {error}"), file=sys.stderr)
+            sys.exit(2)
+        except KeyboardInterrupt:
+            sys.exit(130)

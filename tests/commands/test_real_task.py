@@ -46,6 +46,8 @@ def test_without_permission_reading_works_and_changes_are_refused(desk: Desk) ->
         assert content == f"Refused: {name} changes something, and the user did not allow it. It was not run."
         assert is_error
         assert content in err
+    assert err.count("--allow lets it") == 1
+    assert "I repair it." in err  # text before a call is progress, not result
 
 
 def test_killed_half_way_it_resumes_with_the_interrupted_call_unknown(desk: Desk) -> None:
@@ -57,7 +59,8 @@ def test_killed_half_way_it_resumes_with_the_interrupted_call_unknown(desk: Desk
         "run", "Go on.", "--allow", "--provider", desk.script("second", CHECK, DONE), "--resume", session
     )
     assert (status, out) == (0, "The greeting is repaired and checked.\n")
-    assert "2 interrupted tool calls were answered as 'outcome unknown'" in err
+    assert "2 calls were interrupted; their outcomes are unknown." in err
+    assert "The log is" not in err
     assert desk.sessions() == [session]
     messages = desk.loaded().messages
     unknown = [found for message in messages if (found := message.tool_result) and found.origin == "interrupted"]
@@ -99,21 +102,39 @@ def test_a_signal_stops_the_turn_saves_it_and_ends_what_was_running(desk: Desk, 
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (("--provider", "anthropic"), "There is no API key"),
-        (("--provider", "openai-chat"), "There is no API key"),
-        (("--provider", "openai-responses"), "There is no API key"),
-    ],
+    ("provider", "variable"),
+    [("anthropic", "ANTHROPIC_API_KEY"), ("openai-chat:m", "OPENAI_API_KEY"), ("openai-responses", "OPENAI_API_KEY")],
 )
-def test_a_missing_key_is_one_line(desk: Desk, options: tuple[str, ...], words: str) -> None:
-    status, out, err = desk.run("run", TASK, *options, ANTHROPIC_API_KEY="", OPENAI_API_KEY="")
-    assert (status, out) == (1, "")
-    first, *rest = err.strip().split("\n")
-    assert words in first
-    assert "Nothing was sent" in first
-    assert len(rest) == 1  # how to go on
-    assert [message.content for message in desk.loaded().messages] == [TASK]
+@pytest.mark.parametrize("command", [("run", TASK), ("chat",)])
+def test_a_missing_key_is_one_line_and_leaves_nothing_behind(
+    desk: Desk, command: tuple[str, ...], provider: str, variable: str
+) -> None:
+    status, out, err = desk.run(*command, "--provider", provider, ANTHROPIC_API_KEY="", OPENAI_API_KEY=" ")
+    assert (status, out) == (2, "")
+    assert err.count("\n") == 1
+    assert f"Set {variable}; --provider script:FILE works without a key" in err
+    assert not desk.home.exists()
+
+
+@pytest.mark.parametrize("task", ["", " \n\t"])
+def test_a_task_without_words_is_refused(desk: Desk, task: str) -> None:
+    status, out, err = desk.run("run", task, "--provider", desk.script("all", DONE))
+    assert (status, out) == (2, "")
+    assert "it is empty" in err
+    assert not desk.home.exists()
+
+
+def test_the_result_that_nobody_reads_is_saved_all_the_same(desk: Desk) -> None:
+    process = desk.start("run", TASK, "--provider", desk.script("all", READ, DONE))
+    assert process.stdout is not None
+    process.stdout.close()
+    process.stdout = None
+    _, err = process.communicate(timeout=30)
+    assert process.returncode == 141
+    assert "Exception" not in err
+    assert "Traceback" not in err
+    assert desk.loaded().messages[-1].content == DONE["text"]
+    assert desk.loaded().state == "clean"
 
 
 def test_an_unknown_model_is_one_line(desk: Desk) -> None:

@@ -121,7 +121,7 @@ def test_killed_in_a_tool_and_resumed(desk: Desk, terminals: list[Any], dialect:
         chat = Terminal(desk, *options, "--resume", session)
         terminals.append(chat)
         chat.sees(f"Resumed session {session}: 8 messages")
-        chat.sees("2 interrupted tool calls were answered as 'outcome unknown'")
+        chat.sees("2 calls were interrupted; their outcomes are unknown.")
         chat.sees("> ")
         chat.says("Go on.")
         chat.sees(ALLOW_COMMAND)
