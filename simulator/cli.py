@@ -15,6 +15,8 @@ from typing import Annotated, Any
 
 import typer
 
+from pseudoclaude.commands.streams import orderly_output
+from pseudoclaude.commands.words import count
 from pseudoclaude.errors import PseudoClaudeError
 from simulator.crash import Tears
 from simulator.hunt import hunt
@@ -53,7 +55,10 @@ def _root() -> None:
 
 @app.command()
 def run(
-    paths: Annotated[list[str] | None, typer.Argument(help="Scenario files or folders.", metavar="[PATH]...")] = None,
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(help=f"Scenario files or folders; without one, all in {DEFAULT_SUITES}/.", metavar="[PATH]..."),
+    ] = None,
     jobs: Annotated[int, typer.Option(min=1, help="Processes to spread the scenarios over.")] = 1,
     seed: Annotated[int, typer.Option(help="Seed of everything random.")] = 0,
     full: Annotated[
@@ -110,7 +115,10 @@ def replay(
 
 @app.command()
 def selftest(
-    paths: Annotated[list[str] | None, typer.Argument(help="Scenario files or folders.", metavar="[PATH]...")] = None,
+    paths: Annotated[
+        list[str] | None,
+        typer.Argument(help=f"Scenario files or folders; without one, all in {DEFAULT_SUITES}/.", metavar="[PATH]..."),
+    ] = None,
 ) -> None:
     """Run every planted bug until the oracles that must catch it did.  Status 1 when one of them stays blind."""
     scenarios = [load_scenario(path) for path in find_scenarios(tuple(paths or [DEFAULT_SUITES]))]
@@ -177,16 +185,19 @@ def print_schema() -> None:
 
 
 def main() -> None:
-    """Entry point.  An error of ours is one line on standard error and status 2, never a traceback."""
-    try:
-        app()
-    except (ScenarioError, ReplayError, ReplyError, PseudoClaudeError) as error:
-        print(f"pseudosim: {error}", file=sys.stderr)
-        sys.exit(2)
-    except Exception:  # noqa: BLE001
-        # A bug of the harness: nothing was measured, and whoever mends it needs the traceback.
-        traceback.print_exc()
-        sys.exit(3)
+    """Entry point.  An error of ours is one line on standard error and status 2, never a traceback; a reader that went away, status 141."""
+    with orderly_output():
+        try:
+            app()
+        except (ScenarioError, ReplayError, ReplyError, PseudoClaudeError) as error:
+            print(f"pseudosim: {error}", file=sys.stderr)
+            sys.exit(2)
+        except BrokenPipeError:
+            raise
+        except Exception:  # noqa: BLE001
+            # A bug of the harness: nothing was measured, and whoever mends it needs the traceback.
+            traceback.print_exc()
+            sys.exit(3)
 
 
 def _command(name: str, *arguments: Any) -> int:
@@ -214,7 +225,8 @@ def _print_results(results: list[ScenarioResult]) -> None:
             )
             continue
         print(
-            f"{result.verdict:8} {result.id}: {sweep.states:,} states, {sweep.trees:,} disks, {sweep.checks:,} verdicts, {sweep.broken:,} broken"
+            f"{result.verdict:8} {result.id}: {count(sweep.states, 'state')}, {count(sweep.trees, 'disk')}, "
+            f"{count(sweep.checks, 'verdict')}, {sweep.broken:,} broken"
         )
         if result.problem:
             print(f"         {result.problem}")
@@ -223,12 +235,13 @@ def _print_results(results: list[ScenarioResult]) -> None:
             print(f"         {failure.oracle} {failure.message}\n         pseudosim replay {failure.token}{where}")
     totals = summary_of(results)
     print(
-        f"{totals['scenarios']} scenarios, {totals['states']:,} states, {totals['trees']:,} disks, {totals['checks']:,} verdicts, "
-        f"{totals['broken']} scenarios broken, {totals['requests_checked']} requests checked"
+        f"{count(totals['scenarios'], 'scenario')}, {count(totals['states'], 'state')}, {count(totals['trees'], 'disk')}, "
+        f"{count(totals['checks'], 'verdict')}, {count(totals['broken'], 'scenario')} broken, "
+        f"{count(totals['requests_checked'], 'request')} checked"
     )
     deep, seconds = speed_of(results)
     if deep and seconds:
-        print(f"Speed: {deep:,} deep checks in {seconds:.2f} s on one core, {deep / seconds:,.0f} a second")
+        print(f"Speed: {count(deep, 'deep check')} in {seconds:.2f} s on one core, {deep / seconds:,.0f} a second")
 
 
 def _print_comparison(pairs: list[tuple[ScenarioResult, ScenarioResult]]) -> None:
@@ -239,5 +252,5 @@ def _print_comparison(pairs: list[tuple[ScenarioResult, ScenarioResult]]) -> Non
         mixtures = sum(result.sweep.mixtures for result in results)
         lost = sum(result.sweep.lost for result in results)
         print(
-            f"Log protocol {name:5}: {states:,} states, {mixtures:,} partial snapshots loaded, {lost:,} with acknowledged messages lost"
+            f"Log protocol {name:5}: {count(states, 'state')}, {count(mixtures, 'partial snapshot')} loaded, {lost:,} with acknowledged messages lost"
         )
