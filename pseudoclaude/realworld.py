@@ -32,6 +32,9 @@ FOLDER_MODE = 0o700
 class RealFileSystem:
     """``ports.FileSystem`` on the operating system.  ``fsync`` is ``F_FULLFSYNC`` where that exists (macOS)."""
 
+    def __init__(self) -> None:
+        self._locked: set[int] = set()
+
     def mkdir(self, path: str) -> None:
         os.mkdir(path, FOLDER_MODE)
 
@@ -63,6 +66,10 @@ class RealFileSystem:
             os.fdatasync(fd)
 
     def close(self, fd: int) -> None:
+        if fd in self._locked:
+            # A child that was forked since shares the lock through its copy of the descriptor; closing alone would leave it held.
+            self._locked.discard(fd)
+            fcntl.flock(fd, fcntl.LOCK_UN)
         os.close(fd)
 
     def lock(self, fd: int) -> bool:
@@ -70,6 +77,7 @@ class RealFileSystem:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
+        self._locked.add(fd)
         return True
 
     def stat(self, path: str) -> Stat:

@@ -70,6 +70,8 @@ def run(
     """Run scenarios: every crash state of each is recovered and judged."""
     if planted and planted not in PLANTED:
         raise ScenarioError(f"there is no planted variant {planted!r}; variants are {', '.join(PLANTED)}")
+    if report_dir is not None and report_dir.exists() and not report_dir.is_dir():
+        raise ScenarioError(f"{report_dir}: the report needs a folder, and this is a file")
     scenarios = [load_scenario(path) for path in find_scenarios(tuple(paths or [DEFAULT_SUITES]))]
     _refuse_equal_ids(scenarios)
     variant = planted or "product"

@@ -18,6 +18,7 @@ from simulator.disk.faults import CallKind, DiskFault
 from simulator.replies.script import ProviderSpec
 from simulator.values import OracleName
 
+TOOL_BYTES_MAX = 64 << 20
 DEFAULT_SUITES = "scenarios"
 
 
@@ -42,6 +43,10 @@ class ToolText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         if self.repeat < 0:
             raise ValueError(f"repeat is {self.repeat}; it cannot be negative")
+        if len(self.text.encode() or self.hex) * self.repeat > TOOL_BYTES_MAX:
+            raise ValueError(
+                f"repeat is {self.repeat}: more than {TOOL_BYTES_MAX:,} bytes of tool output are not simulated"
+            )
         if self.text and self.hex:
             raise ValueError("a tool gives back text or hex, not both")
         try:
@@ -221,6 +226,8 @@ def load_scenario(path: str | Path) -> Scenario:
             raise ScenarioError("a scenario needs at least one step - at `$.steps`")
     except (yaml.YAMLError, msgspec.ValidationError, ScenarioError, ValueError) as error:
         raise ScenarioError(f"{file}: {_one_line(error)}") from error
+    except RecursionError as error:
+        raise ScenarioError(f"{file}: nested deeper than a reader can follow") from error
     return Scenario(
         id=f"{file.resolve().parent.name}/{file.stem}",
         content_hash=hashlib.sha256(data).hexdigest()[:8],
@@ -304,4 +311,5 @@ def _one_line(error: Exception) -> str:
     if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark is not None:
         mark = error.problem_mark
         return f"not YAML: {error.problem} - at line {mark.line + 1}, column {mark.column + 1}"
-    return " ".join(str(error).split())
+    line = " ".join(str(error).split())
+    return line if "`$" in line or not isinstance(error, msgspec.ValidationError) else f"{line} - at `$`"

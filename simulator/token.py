@@ -17,10 +17,10 @@ from simulator.crash import pending
 from simulator.values import MUTATIONS, CrashState, Op, Recording, Tear
 
 _TOKEN = re.compile(
-    r"cs1:(?P<scenario>[^:]+):(?P<hash>[0-9a-f]{8}):s(?P<seed>-?\d+):(?P<variant>[a-z0-9_]+):(?P<first>[^+]+)(?:\+(?P<second>.+))?"
+    r"cs1:(?P<scenario>[^:]+):(?P<hash>[0-9a-f]{8}):s(?P<seed>-?\d{1,18}):(?P<variant>[a-z0-9_]+):(?P<first>[^+]+)(?:\+(?P<second>.+))?"
 )
 _STATE = re.compile(
-    r"(?P<model>[a-z0-9-]+):c(?P<point>\d+):k(?P<kept>[01]*)(?::(?:d(?P<doubled>\d+)|(?P<shape>torn|hole)-(?P<op>\d+)-(?P<bytes>\d+)-(?P<reach>\d+)-(?P<fill>nul|stale|old)))?"
+    r"(?P<model>kill|posix-min):c(?P<point>\d+):k(?P<kept>[01]*)(?::(?:d(?P<doubled>\d+)|(?P<shape>torn|hole)-(?P<op>\d+)-(?P<bytes>\d+)-(?P<reach>\d+)-(?P<fill>nul|stale|old)))?"
 )
 
 
@@ -86,12 +86,19 @@ def decode_state(ops: tuple[Op, ...], text: str) -> CrashState:
     kept = [index for index, bit in zip(choices, match["kept"], strict=True) if bit == "1"]
     if model == "kill":
         kept = [index for index in range(point) if ops[index].kind in MUTATIONS] + kept
+    if match["doubled"] and int(match["doubled"]) >= len(choices):
+        raise TokenError(f"no change {match['doubled']} is pending at {point}")
     doubled = choices[int(match["doubled"])] if match["doubled"] else None
     if not match["shape"]:
         return CrashState(model, point, tuple(kept), doubled=doubled)
     shape = "torn" if match["shape"] == "torn" else "hole"
     fill = {"nul": "nul", "stale": "stale", "old": "old"}[match["fill"]]
-    tear = Tear(choices[int(match["op"])], shape, int(match["bytes"]), int(match["reach"]), fill)  # type: ignore[arg-type]
+    torn, kept_bytes, reach = int(match["op"]), int(match["bytes"]), int(match["reach"])
+    if torn >= len(choices) or not kept_bytes <= reach <= len(ops[choices[torn]].data):
+        raise TokenError(
+            f"the tear {match['shape']}-{torn}-{kept_bytes}-{reach} does not fit a write that is pending at {point}"
+        )
+    tear = Tear(choices[torn], shape, kept_bytes, reach, fill)  # type: ignore[arg-type]
     return CrashState(model, point, tuple(kept), tear)
 
 

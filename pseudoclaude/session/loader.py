@@ -215,7 +215,11 @@ def _unreadable(path: str, error: OSError) -> SessionUnreadable:
         f"the session log cannot be read: {error.strerror or error}",
         where=path,
         still_true="It is not missing, and nothing was changed",
-        do_next="Check its permissions and the disk, then try again",
+        do_next=(
+            "It is a symbolic link, which is not followed: name the file or folder it leads to"
+            if error.errno == errno.ELOOP
+            else "Check its permissions and the disk, then try again"
+        ),
     )
 
 

@@ -44,6 +44,7 @@ _CRC = re.compile(rb',"crc":"([0-9a-f]{8})"\}\Z')
 _TRAILER = re.compile(rb',"crc":"[0-9a-f]{8}"\}')
 _RECORD_START = re.compile(rb'\{"type":"[a-z_]{1,40}",(?="n":|"version":)')
 _INSIDE = (b",", b"]", b"}")
+_VALUE_FOLLOWS = (b":", b"[", b",")
 _NUL_RUN = re.compile(rb"\x00+")
 
 
@@ -372,11 +373,12 @@ def salvage(raw: bytes) -> list[tuple[int, int, Line]]:
     """Whole records with a right crc inside a bad segment: ``(start, end, line)``, in order.
 
     A record of ours that was glued to a torn one, or to another, is found by its beginning and its checksum.  What lies *inside* another
-    record - a model may send a native payload that looks like a record of ours - is told by what follows it, and is none.
+    record - a model may send a native payload that looks like a record of ours - is none: it begins in a payload where a JSON value may begin,
+    or ends where one may end.  Either is enough to refuse it, since a tear may have taken the other.
     """
     found: list[tuple[int, int, Line]] = []
     budget = len(raw) * SALVAGE_EFFORT
-    starts = [match.start() for match in _RECORD_START.finditer(raw)]
+    starts = [match.start() for match in _RECORD_START.finditer(raw) if not _may_be_nested(raw, match.start())]
     first = 0
     for trailer in _TRAILER.finditer(raw):
         end = trailer.end()
@@ -397,3 +399,11 @@ def salvage(raw: bytes) -> list[tuple[int, int, Line]]:
                     first = bisect.bisect_left(starts, end)
                 break
     return found
+
+
+def _may_be_nested(raw: bytes, start: int) -> bool:
+    """Could what begins at ``start`` be a value inside a native payload, the one place where foreign objects stand in our records?"""
+    before = start
+    while before and raw[before - 1] in b" \t\r":
+        before -= 1
+    return raw[before - 1 : before] in _VALUE_FOLLOWS and raw.find(b'"payload":', 0, before) >= 0
