@@ -132,10 +132,11 @@ def test_an_empty_list_of_calls_is_no_list_in_the_message() -> None:
 @pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, lambda value: pickle.loads(pickle.dumps(value))])
 def test_a_copy_is_equal_and_as_frozen(copied: Callable[[Any], Any]) -> None:
     message = Message("assistant", native=native({"a": [{"b": 1}]}))
-    again = copied(message)
-    assert again == message
-    assert type(again.native.payload) is FrozenDict
-    assert type(again.native.payload["a"]) is FrozenList
+    assert copied(message) == message
+    payload = copied(freeze({"a": [{"b": 1}]}))
+    assert payload == {"a": [{"b": 1}]}
+    assert [type(payload), type(payload["a"]), type(payload["a"][0])] == [FrozenDict, FrozenList, FrozenDict]
+    assert type(copied(payload["a"])) is FrozenList
 
 
 # --- JSON values -----------------------------------------------------------------------------------------------

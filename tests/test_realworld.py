@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -157,6 +158,19 @@ def test_ids_sort_by_the_second_they_were_made_and_differ_within_it() -> None:
     assert made[-1].startswith("20250101-000000-")
     assert len({ids.session_id(0) for _ in range(500)}) == 500
     assert {len(one) for one in made} == {26}
+
+
+def test_ids_do_not_follow_the_time_zone_of_the_machine() -> None:
+    before = os.environ.get("TZ")
+    os.environ["TZ"] = "FAR-9"
+    time.tzset()
+    try:
+        assert RealIds().session_id(0).startswith("19700101-000000-")
+    finally:
+        del os.environ["TZ"]
+        if before is not None:
+            os.environ["TZ"] = before
+        time.tzset()
 
 
 def test_the_jitter_lies_between_0_and_1_and_differs() -> None:
