@@ -80,27 +80,38 @@ class Replay:
         """The lines of ``data``; what stands behind its last newline is the last line of the file, and has no end."""
         lines = data.split(b"\n")
         last = lines.pop()
+        offset = self._one_by_one(lines, offset) if len(lines) < PLAIN_LINES_MIN else self._in_bulk(data, lines, offset)
+        if last:
+            self._line(last, offset, ended=False)
+
+    def _one_by_one(self, lines: list[bytes], offset: int) -> int:
+        """Take lines from ``offset`` on; where the next one begins."""
+        for raw in lines:
+            line = decode_line(raw) if offset else None
+            if type(line) is Line:
+                self._record(line, offset, raw)
+            else:
+                self._line(raw, offset, ended=True)
+            offset += len(raw) + 1
+        return offset
+
+    def _in_bulk(self, data: bytes, lines: list[bytes], offset: int) -> int:
+        """The same, with runs of plain records taken at once."""
         base = offset
         view = memoryview(data)
         position = 0
         while position < len(lines):
             tried = 0
-            if len(lines) - position >= PLAIN_LINES_MIN and self._numbered and not self._cuts and offset > len(BOM):
+            if self._numbered and not self._cuts and offset > len(BOM):
                 run = plain_run(view[offset - base :], lines, position, self.highest + 1)
                 taken = len(run.messages)
                 tried = run.tried - taken
                 position += taken
                 offset = self._take_plain(run, offset) if taken else offset
-            for raw in lines[position : position + max(tried, 1)]:
-                line = decode_line(raw) if offset else None
-                if type(line) is Line:
-                    self._record(line, offset, raw)
-                else:
-                    self._line(raw, offset, ended=True)
-                offset += len(raw) + 1
-                position += 1
-        if last:
-            self._line(last, offset, ended=False)
+            following = lines[position : position + max(tried, 1)]
+            offset = self._one_by_one(following, offset)
+            position += len(following)
+        return offset
 
     def _take_plain(self, run: PlainRun, offset: int) -> int:
         """Take records about which there is nothing to say: what ``_line`` would do with each, for all of them."""
