@@ -98,8 +98,24 @@ def _check_value(name: str, value: Any, kind: Any) -> None:
         raise InvalidSettings(f"{name} is {value}; it cannot be negative")
 
 
+_AT_LEAST_SOME = (
+    "max_output_tokens",
+    "breaker_failures",
+    "memory_lines_max",
+    "memory_bytes_max",
+    "request_attempts",
+    "request_timeout_seconds",
+    "tool_timeout_seconds",
+    "turn_requests_max",
+)
+"""With none of these nothing would ever happen."""
+
+
 def _check(settings: Settings) -> None:
     """The settings together."""
+    for name in _AT_LEAST_SOME:
+        if not getattr(settings, name):
+            raise InvalidSettings(f"{name} is 0; it is at least 1, or a part of one where it is a time")
     if not 0 < settings.bytes_per_token <= 16:
         raise InvalidSettings(f"bytes_per_token is {settings.bytes_per_token}; it lies between 0 and 16")
     if settings.saving_min_ratio >= 1:

@@ -112,3 +112,21 @@ def test_settings_from_a_file_are_refused_in_the_same_words() -> None:
 def test_settings_cannot_be_changed_after_they_were_checked() -> None:
     with pytest.raises(AttributeError):
         Settings().preview_bytes = 60_000  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "max_output_tokens",
+        "breaker_failures",
+        "memory_lines_max",
+        "memory_bytes_max",
+        "request_attempts",
+        "request_timeout_seconds",
+        "tool_timeout_seconds",
+        "turn_requests_max",
+    ],
+)
+def test_what_must_happen_at_least_once_cannot_be_none(name: str) -> None:
+    with pytest.raises(InvalidSettings, match=f"{name} is 0"):
+        Settings(**{name: 0})

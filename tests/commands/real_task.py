@@ -66,6 +66,7 @@ class Desk:
     def environment(self) -> dict[str, str]:
         return {
             "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(Path(__file__).resolve().parents[2]),
             "HOME": str(self.folder),
             "PSEUDOCLAUDE_HOME": str(self.home),
             "ANTHROPIC_API_KEY": "no-key",
