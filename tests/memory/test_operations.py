@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import time
 import unicodedata
 
 import pytest
@@ -139,6 +140,30 @@ SECRETS = [
     'API_KEY="' + "0f9e8d7c6b5a" + '"',
     "the token is " + "q1w2e3r4t5y6",
     "sk-ant-\u200bapi03-" + "a1B2" * 10,
+    "**Password**: " + "hunter2abc",
+    "**password:** " + "hunter2abc99",
+    "**Password (prod)**: " + "hunter2abc",
+    "| password | " + "abc12345x |",
+    "<password>" + "abc12345x</password>",
+    "password (staging): " + "Xyz12345ab",
+    "password: " + "hunter2",
+    "Passwort: " + "abc12345xyz",
+    "pwd: " + "abc12345xyz",
+    "DB_PASS=" + "abc12345xyz",
+    "client_secret -> " + "abc12345xyz",
+    "machine db.example login me password " + "abcxyz",
+    "Authorization: token " + "abcdef0123456789abcd",
+    "Bearer " + "abcdefghijklmnop0123",
+    "postgres://:" + "pa55word@host/db",
+    "mysql://root:" + "pw@h",
+    "AccountKey=" + "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50u==",
+    "SG." + "abcdefghijklmnopqrstuv." + "wxyz0123456789ABCDEF",
+    "xapp-1-" + "A123-456-abcdefabcdef0123",
+    "ya29." + "a0AfH6SMBx-abcdefghijklmnop",
+    "dop_v1_" + "a1" * 32,
+    "AGE-SECRET-KEY-1" + "Q" * 58,
+    "\uff53\uff4b-" + "abcdefghijklmnopqrstuv",
+    "password\uff1a" + "hunter2abc",
 ]
 
 
@@ -163,7 +188,36 @@ def test_secrets_are_refused_and_never_repeated(secret: str, field: str) -> None
         "max_tokens = 8192",
         "task-1234567890abcdefghij is the branch",
         "commit 0f9e8d7c6b5a4f3e2d1c0b9a8f7e6d5c4b3a2f1e",
+        "**Password**: never in a note, ask for it",
+        "| password | text | required |\n|---|---|---|\n| token | string | see docs/api-v2.md |",
+        "password (staging): in the vault",
+        "password: 12-character minimum, sha256-hashed",
+        "passwords: argon2id, in 1Password",
+        "token: base64url-encoded, oauth2-proxy makes it",
+        "DB_PASS is set by CI; DB_PASS=${DB_PASS}",
+        "pwd: /home/user1/projects/a-very-long-name-of-a-folder2",
+        "All tests pass: test_parser1 and test_parser2",
+        "Authorization: token authentication is used, and Bearer authentication elsewhere",
+        "bearer tokens expire after 15 minutes",
+        "https://example.org:8080/x@2, ssh://git@host:22/x, postgres://user:%s@host, postgres://user:...@host",
+        "keys that begin with sk-, xapp-, SG. or dop_v1_ are refused",
+        "set AccountKey=<key> in the connection string",
+        "\uff50\uff41\uff53\uff53\uff57\uff4f\uff52\uff44\uff1ain the vault",
     ],
 )
 def test_talk_about_secrets_is_not_a_secret(text: str) -> None:
     assert find_secret(text) is None
+
+
+def test_a_column_of_a_file_of_settings_is_a_value() -> None:
+    assert find_secret("password\t" + "abc12345xyz") == "a password or token"
+
+
+@pytest.mark.parametrize(
+    "piece", ["token", "password: ", "token:\t \t", "a" * 9, "x://", "bearer a", "login ", "SG.", "eyJ", "a1-"]
+)
+def test_looking_through_a_text_takes_no_time_of_the_square_of_its_length(piece: str) -> None:
+    start = time.process_time()
+    find_secret(piece * (100_000 // len(piece)))
+    find_secret(piece + " " * 100_000)
+    assert time.process_time() - start < 5  # about 0.1; the square would be minutes
