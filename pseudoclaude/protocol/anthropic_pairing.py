@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from pseudoclaude.protocol.anthropic_request import SERVER_CALLS, THINKING, Block, Request, Turn
+from pseudoclaude.protocol.names import is_one_of
 from pseudoclaude.protocol.values import Check, Found
 
 ID = re.compile(r"[a-zA-Z0-9_-]+")
@@ -54,7 +55,7 @@ def a20(request: Request) -> Iterator[Found]:
             if block.kind != "tool_use":
                 continue
             name = block.data.get("id")
-            if name not in answered:
+            if not is_one_of(name, answered):
                 yield block.path, f"call {name!r} has no result in the next message"
             elif request.conservative and name not in together:
                 yield block.path, f"the result of call {name!r} is not in the one user message right after it"
@@ -66,7 +67,7 @@ def a21(request: Request) -> Iterator[Found]:
         if turn.role == "user":
             called = set(_calls(before)) if before is not None and before.role == "assistant" else set()
             for block in turn.blocks:
-                if block.kind == "tool_result" and block.data.get("tool_use_id") not in called:
+                if block.kind == "tool_result" and not is_one_of(block.data.get("tool_use_id"), called):
                     yield block.path, f"no call {block.data.get('tool_use_id')!r} in the assistant turn right before"
         before = turn
 
@@ -174,7 +175,7 @@ def a33(request: Request) -> Iterator[Found]:
             continue
         if not isinstance(content, list):
             yield f"{block.path}.content", f"the content of a result is text or blocks, not {type(content).__name__}"
-        elif any(not isinstance(part, dict) or part.get("type") not in RESULT_CONTENT for part in content):
+        elif any(not isinstance(part, dict) or not is_one_of(part.get("type"), RESULT_CONTENT) for part in content):
             yield f"{block.path}.content", f"a result holds only blocks of type {', '.join(sorted(RESULT_CONTENT))}"
 
 
@@ -185,9 +186,9 @@ def a35(request: Request) -> Iterator[Found]:
         waiting = _open_server_calls(turn)
         if waiting and _calls(turn):
             following = request.turns[index + 2 : index + 3]
-            later = {
+            later = [
                 block.data.get("tool_use_id") for each in following for block in each.blocks if block.is_server_result
-            }
+            ]
             waiting = {name: block for name, block in waiting.items() if following and name not in later}
         for name, block in waiting.items():
             yield block.path, f"server call {name!r} has no result in its turn"
@@ -198,7 +199,9 @@ def a36(request: Request) -> Iterator[Found]:
     for block in request.blocks():
         if block.kind in SERVER_CALLS:
             called.add(str(block.data.get("id")))
-        elif block.is_server_result and block.kind != "tool_result" and block.data.get("tool_use_id") not in called:
+        elif block.kind == "tool_result" or not block.is_server_result:
+            continue
+        elif not is_one_of(block.data.get("tool_use_id"), called):
             yield block.path, "a server tool's result without its call before it"
 
 

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from pseudoclaude.protocol.anthropic_request import THINKING, Block, Request
+from pseudoclaude.protocol.names import is_one_of
 from pseudoclaude.protocol.values import Check, Found
 
 COMPACT_BETA = "compact-2026-09-04"
@@ -40,7 +41,7 @@ def a41(request: Request) -> Iterator[Found]:
     if original is None or latest is None:
         return
     sent = [block.data for block in latest.blocks if block.kind in THINKING]
-    returned = [block for block in original if isinstance(block, dict) and block.get("type") in THINKING]
+    returned = [block for block in original if isinstance(block, dict) and is_one_of(block.get("type"), THINKING)]
     if sent and sent != returned:
         yield latest.entries[0].path, "thinking of the latest assistant turn is not as it was returned"
 

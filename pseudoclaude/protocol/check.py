@@ -42,16 +42,18 @@ def check(
     """Every reason to refuse ``wire_messages``, in the order of the rules; an empty list if there is none.
 
     ``wire_messages`` are JSON values: the ``messages`` of the dialect, the ``input`` items of ``openai-responses``, the ``contents``
-    of ``gemini``.  ``context`` takes the keys of ``Context``.  Raises ``ValueError`` for a dialect, profile or key that does not exist.
+    of ``gemini``.  ``context`` takes the keys of ``Context``.  Raises ``ValueError`` for a dialect, profile or key that
+    does not exist, and for a value of a key that is not of its type; never for what the messages hold.
     """
     spoken = DIALECTS.get(dialect)
     if spoken is None:
         raise ValueError(f"unknown dialect {dialect!r}; known are {', '.join(DIALECTS)}")
     if profile not in ("firm", "conservative"):
         raise ValueError(f"a profile is 'firm' or 'conservative', not {profile!r}")
+    circumstances = context_of(context)
     if _screenable(context) and spoken.is_plain(wire_messages):
         return []
-    return judge(spoken, wire_messages, profile, context_of(context))
+    return judge(spoken, wire_messages, profile, circumstances)
 
 
 def judge(

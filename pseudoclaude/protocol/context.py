@@ -7,7 +7,7 @@ strict reading where one exists and "not checked" where none does.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, get_type_hints
 
 import msgspec
 
@@ -48,19 +48,23 @@ class Context(msgspec.Struct, frozen=True):
 
 
 DEFAULT = Context()
-_TUPLES = frozenset({"thinking_order", "betas", "known_ids", "roles"})
+_SHAPES: dict[str, Any] = {
+    **{key: hint for key, hint in get_type_hints(Context).items() if key in Context.__struct_fields__},
+    "tools": tuple[Any, ...] | None,  # by name or by definition
+    "previous_response": Any,
+    "genuine": Any,
+}
+"""What may be given for each key."""
 
 
 def context_of(given: Mapping[str, Any] | None) -> Context:
-    """The context that a mapping describes.  Raises ``ValueError`` for a key that does not exist."""
+    """The context that a mapping describes.  Raises ``ValueError`` for a key that does not exist and for a value of another type."""
     if not given:
         return DEFAULT
     unknown = [key for key in given if key not in Context.__struct_fields__]
     if unknown:
         raise ValueError(f"unknown context keys {', '.join(unknown)}; known are {', '.join(Context.__struct_fields__)}")
-    fields: dict[str, Any] = {
-        key: tuple(value) if key in _TUPLES and value is not None else value for key, value in given.items()
-    }
+    fields: dict[str, Any] = {key: _shaped(key, value) for key, value in given.items()}
     if fields.get("tools") is not None:
         fields["tools"] = tuple(_tool_name(tool) for tool in fields["tools"])
     if fields.get("previous_response") is not None and not isinstance(fields["previous_response"], Mapping):
@@ -68,6 +72,13 @@ def context_of(given: Mapping[str, Any] | None) -> Context:
             "previous_response"
         ] = {}  # only its id is known: there is such a state, and nobody here knows what it holds
     return Context(**fields)
+
+
+def _shaped(key: str, value: Any) -> Any:
+    try:
+        return msgspec.convert(value, _SHAPES[key])
+    except msgspec.ValidationError as error:
+        raise ValueError(f"context key {key!r} has a value of another type: {error}") from error
 
 
 def _tool_name(tool: Any) -> str:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from pseudoclaude.protocol.arguments import parse_object
 from pseudoclaude.protocol.context import Context
+from pseudoclaude.protocol.names import is_one_of
 from pseudoclaude.protocol.values import Check, Found
 
 ROLES = ("developer", "system", "user", "assistant", "tool", "function")
@@ -214,7 +215,7 @@ def c18(request: Request) -> Iterator[Found]:
         accepted = PARTS.get(entry.role) if isinstance(entry.role, str) else None
         for path, part in _parts(entry):
             kind = part.get("type") if isinstance(part, dict) else None
-            if accepted is not None and kind not in accepted:
+            if accepted is not None and not is_one_of(kind, accepted):
                 yield path, f"a part of type {kind!r} in a {entry.role} message"
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from pseudoclaude.protocol.context import Context
+from pseudoclaude.protocol.names import is_one_of
 from pseudoclaude.protocol.values import Check, Found
 
 OUTPUT_OF = {
@@ -83,10 +84,10 @@ class Request:
 def r01(request: Request) -> Iterator[Found]:
     outputs = {item.call_id for item in request.of(*OUTPUTS) if isinstance(item.call_id, str)}
     for item in request.of(*OUTPUT_OF):
-        if item.call_id not in outputs:
+        if not is_one_of(item.call_id, outputs):
             yield item.path, f"no output for call {item.call_id!r}"
     for call_id in _open_on_server(request) or ():
-        if call_id not in outputs:
+        if not is_one_of(call_id, outputs):
             yield "input", f"no output for call {call_id!r}, which waits in the previous response"
 
 
@@ -241,7 +242,7 @@ def r16(request: Request) -> Iterator[Found]:
         accepted = ASSISTANT_PARTS if item.is_assistant else INPUT_PARTS
         for index, part in enumerate(content if isinstance(content, list) else ()):
             kind = part.get("type") if isinstance(part, dict) else None
-            if kind not in accepted:
+            if not is_one_of(kind, accepted):
                 yield f"{item.path}.content[{index}]", f"a part of type {kind!r} in a {item.data.get('role')} message"
 
 
@@ -263,7 +264,7 @@ def r18(request: Request) -> Iterator[Found]:
             output = item.data.get("output")
             parts = output if isinstance(output, list) else ()
             if not isinstance(output, (str, list)) or any(
-                not isinstance(p, dict) or p.get("type") not in INPUT_PARTS for p in parts
+                not isinstance(p, dict) or not is_one_of(p.get("type"), INPUT_PARTS) for p in parts
             ):
                 yield f"{item.path}.output", "output is text or a list of input parts"
 
@@ -283,7 +284,8 @@ def r22(request: Request) -> Iterator[Found]:
         if not isinstance(item.data.get("fingerprint"), str):
             yield item.path, "a program without its fingerprint"
     for item in request.of("mcp_approval_response"):
-        if item.data.get("approval_request_id") not in asked and request.context.previous_response is None:
+        known = is_one_of(item.data.get("approval_request_id"), asked)
+        if not known and request.context.previous_response is None:
             yield item.path, "an approval without its request"
 
 

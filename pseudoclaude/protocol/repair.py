@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pseudoclaude.messages import History, Message, Native, ToolCall, ToolResult
+from pseudoclaude.protocol.names import is_one_of
 from pseudoclaude.protocol.values import Dangling, Repair
 
 MISSING_BEGINNING = "[conversation resumed; the beginning is missing]"
@@ -47,7 +48,7 @@ def is_signed(native: Native) -> bool:
     payload = native.payload
     if not isinstance(payload, list):
         return False
-    return any(isinstance(item, dict) and item.get("type") in SIGNED_TYPES for item in payload)
+    return any(isinstance(item, dict) and is_one_of(item.get("type"), SIGNED_TYPES) for item in payload)
 
 
 def _is_sound(history: History) -> bool:

@@ -71,7 +71,10 @@ def validate_document(text: bytes, dialect: str, profile: Profile = "conservativ
         return Report(
             dialect, profile, 0, unreadable=f"neither a list nor an object with a list under {', '.join(_LISTS)}"
         )
-    found = check(dialect, listed, profile=profile, context=context_of_body(dialect, body))
+    try:
+        found = check(dialect, listed, profile=profile, context=context_of_body(dialect, body))
+    except RecursionError:  # what just could be decoded may be too deep to be compared or shown
+        return Report(dialect, profile, 0, unreadable="JSON that is nested too deeply to be judged")
     violations = tuple(
         ReportedViolation(each.rule, each.path, each.message, RULES[each.rule].summary, RULES[each.rule].repair)
         for each in found
