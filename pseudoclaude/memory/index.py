@@ -23,20 +23,10 @@ INDEX_NAME = "MEMORY.md"
 PROJECT_HEADING = "## Project Memory"
 USER_HEADING = "## User Memory"
 
-_NOTE_LINE = re.compile(r"\s*[-*+]\s+\[(?:\\.|[^\]\\])*\]\(([^()\s]+)\.md\)")
-_LINK_ESCAPES = {
-    " ": "%20",
-    "(": "%28",
-    ")": "%29",
-    "%": "%25",
-    "<": "%3C",
-    ">": "%3E",
-    "\\": "%5C",
-    "[": "%5B",
-    "]": "%5D",
-}
-_ESCAPED = re.compile("|".join(re.escape(code) for code in _LINK_ESCAPES.values()), re.IGNORECASE)
-_UNESCAPE = {code: char for char, code in _LINK_ESCAPES.items()}
+_NOTE_LINE = re.compile(r"(\s*[-*+]\s+\[(?:\\.|[^\]\\])*\]\()([^()\x00-\x20\x7f]+)(?=\.md\))")
+"""White space beyond ASCII is read in a target although it is never written there: indexes from before it was escaped have it."""
+_UNSAFE = re.compile(r"[\s\x00-\x1f\x7f-\x9f()%<>\[\]\\]")
+_ESCAPED = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
 _CLUSTER = regex.compile(r"\X")
 _NAMED_BYTES_MAX = 2_000
 """How much of a section may go to naming what was left out of it."""
@@ -112,16 +102,36 @@ def note_line(slug: str, name: str, description: str) -> str:
     """The line that stands for a note.  One line whatever the texts hold; a title cannot end its own link."""
     title = re.sub(r"([\\\[\]])", r"\\\1", " ".join(name.split()))
     rest = " ".join(description.split())
-    target = "".join(_LINK_ESCAPES.get(char, char) for char in slug)
-    return f"- [{title}]({target}.md)" + (f": {rest}" if rest else "")
+    return f"- [{title}]({_target(slug)}.md)" + (f": {rest}" if rest else "")
 
 
 def linked_slug(line: str) -> str | None:
     """The note a line stands for, or None for a line that stands for none."""
     match = _NOTE_LINE.match(line)
-    if match is None or "/" in match[1]:
+    if match is None or "/" in match[2]:
         return None
-    return _ESCAPED.sub(lambda code: _UNESCAPE[code[0].upper()], match[1])
+    return _ESCAPED.sub(_unescaped, match[2])
+
+
+def _target(slug: str) -> str:
+    """``slug`` as a link's target: UTF-8 bytes of what would end or change the link as ``%XX``; ``linked_slug`` is its inverse."""
+    return _UNSAFE.sub(lambda char: "".join(f"%{byte:02X}" for byte in char[0].encode("utf-8")), slug)
+
+
+def _unescaped(codes: re.Match[str]) -> str:
+    """What a run of ``%XX`` stands for; the run itself where that could be no part of a file's name."""
+    try:
+        text = bytes.fromhex(codes[0].replace("%", "")).decode("utf-8")
+    except UnicodeDecodeError:
+        return codes[0]
+    return codes[0] if "/" in text or "\0" in text else text
+
+
+def _as_written(line: str) -> str:
+    """``line`` with its target spelled as ``note_line`` spells it, without ``\\r``: what spells one link differently is one line."""
+    line = line.rstrip("\r")
+    slug = linked_slug(line)
+    return line if slug is None else _NOTE_LINE.sub(lambda match: match[1] + _target(slug), line, count=1)
 
 
 def put_line(text: str, slug: str, new: str, old: str = "") -> str:
@@ -130,8 +140,8 @@ def put_line(text: str, slug: str, new: str, old: str = "") -> str:
     A line for this note that is neither was edited by hand: it stays, and then none is added.  Doing it twice equals once.
     """
     lines = _lines(text)
-    ours = {line for line in (new, old) if line}
-    kept = [line for line in lines if line.rstrip("\r") not in ours or linked_slug(line) != slug]
+    ours = {_as_written(line) for line in (new, old) if line}
+    kept = [line for line in lines if linked_slug(line) != slug or _as_written(line) not in ours]
     if any(linked_slug(line) == slug for line in kept):
         return _join(kept)
     ending = "\r" if kept and kept[-1].endswith("\r") else ""

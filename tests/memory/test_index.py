@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pseudoclaude.memory import trim_index
 from pseudoclaude.memory.index import drop_lines, join_sections, linked_slug, linked_slugs, note_line, put_line
@@ -49,11 +51,56 @@ def test_the_default_limits_are_200_lines_and_25_000_bytes() -> None:
         ("back\\slash]", "a", r"- [back\\slash\]](a.md): how"),
         ("Spaces", "My Note (1) 100%", "- [Spaces](My%20Note%20%281%29%20100%25.md): how"),
         ("世界", "世界", "- [世界](世界.md): how"),
+        ("macOS", "at 9\u202fAM", "- [macOS](at%209%E2%80%AFAM.md): how"),
     ],
 )
 def test_a_note_line_names_its_note_whatever_the_title(name: str, slug: str, line: str) -> None:
     assert note_line(slug, name, "how") == line
     assert linked_slug(line) == slug
+
+
+ODD = "\u00a0\u202f\u3000\u2028\u2029\u0085\u1680 %()<>[]\\.:#?&'\"`*_-+~é2F0aCAE"
+FILE_NAMES = st.text(
+    st.one_of(
+        st.sampled_from(ODD), st.characters(exclude_categories=["Cs"], exclude_characters="/\x7f", min_codepoint=32)
+    ),
+    min_size=1,
+    max_size=20,
+)
+
+
+@settings(derandomize=True, deadline=None, max_examples=150, database=None)
+@given(slug=FILE_NAMES, name=st.text(max_size=12), description=st.text(max_size=12))
+def test_a_line_is_read_as_the_note_it_was_written_for_whatever_its_file_is_called(
+    slug: str, name: str, description: str
+) -> None:
+    line = note_line(slug, name, description)
+    assert linked_slug(line) == slug
+    assert linked_slugs(put_line("# Mine\n", slug, line)) == (slug,)
+    assert put_line(put_line("", slug, line), slug, line, line) == f"{line}\n"
+
+
+@pytest.mark.parametrize(
+    ("target", "slug"),
+    [
+        ("a\u00a0b", "a\u00a0b"),
+        ("a%20b", "a b"),
+        ("caf%c3%a9", "café"),
+        ("100%25", "100%"),
+        ("100%", "100%"),
+        ("a%2Fb", "a%2Fb"),
+        ("a%00", "a%00"),
+        ("a%FF", "a%FF"),
+    ],
+)
+def test_other_spellings_of_a_target_are_read(target: str, slug: str) -> None:
+    assert linked_slug(f"- [A]({target}.md): how") == slug
+
+
+def test_lines_that_spell_one_link_differently_become_one() -> None:
+    line = note_line("a\u202fb", "A", "how")
+    text = f"x\n- [A](a\u202fb.md): how\n- [A](a%e2%80%afb.md): how\r\n{line}\n"
+    assert put_line(text, "a\u202fb", line, line) == f"x\n{line}\n"
 
 
 @pytest.mark.parametrize(
