@@ -14,12 +14,13 @@ from typing import Any
 from pseudoclaude.messages import Message
 from pseudoclaude.protocol.arguments import parse_object
 from pseudoclaude.protocol.opaque import is_genuine
-from pseudoclaude.providers.wire.aliases import CallIds
+from pseudoclaude.providers.wire.aliases import CallIds, matcher, wire_name
 from pseudoclaude.providers.wire.texts import JSONObject, native_payload, says_something
 
 THINKING = ("thinking", "redacted_thinking")
 SERVER_CALLS = ("server_tool_use", "mcp_tool_use")
 NOT_IN_ASSISTANT = ("container_upload", "image", "document", "search_result")
+SERVER_ID_LENGTH_MAX = 128
 _RESULT_KEYS = ("type", "tool_use_id", "content")
 BLOCK_KEYS: dict[str, tuple[str, ...]] = {
     "text": ("type", "text", "citations"),
@@ -41,6 +42,8 @@ BLOCK_KEYS: dict[str, tuple[str, ...]] = {
 }
 """What each assistant block may carry on the way in (parameter types of anthropic 2.14)."""
 
+_fits_server_id = matcher(SERVER_ID_LENGTH_MAX)
+
 
 class Replay:
     """Decides for each message of one request whether its own blocks go back; ask in the order of the history."""
@@ -56,6 +59,8 @@ class Replay:
         """The blocks to send, or None if the canonical message must be projected instead."""
         payload = _usable(message)
         if payload is None or not all(self._ids.is_free(call.id) for call in message.tool_calls):
+            return None
+        if any(wire_name(call.name) != call.name for call in message.tool_calls):
             return None
         if self._unsettled is None:
             self._unsettled = _unsettled(self._messages)
@@ -86,7 +91,8 @@ class Replay:
             if kind in THINKING and self._thinking_is_void:
                 continue
             keys = BLOCK_KEYS.get(kind)
-            kept.append(dict(block) if keys is None else {key: block[key] for key in keys if key in block})
+            sent = keys if keys is not None else [key for key in block if key != "cache_control"]
+            kept.append({key: block[key] for key in sent if key in block})
         while kept and kept[-1]["type"] in THINKING:
             kept.pop()
         return kept
@@ -122,16 +128,41 @@ def _is_block(block: Any) -> bool:
     if not isinstance(block, dict) or not isinstance(kind := block.get("type"), str) or kind == "tool_result":
         return False
     if kind == "text":
-        return isinstance(block.get("text"), str)
+        return isinstance(block.get("text"), str) and isinstance(block.get("citations"), list | None)
     if kind == "tool_use" or kind in SERVER_CALLS:
-        return (
-            isinstance(block.get("id"), str)
-            and isinstance(block.get("input"), dict)
-            and isinstance(block.get("name"), str)
-        )
+        return _is_call(block)
     if kind == "compaction":
-        return block.get("content") != ""
-    return not is_server_result(block) or isinstance(block.get("tool_use_id"), str)
+        return _is_compaction_block(block)
+    return not is_server_result(block) or _is_server_result_block(block)
+
+
+def _is_call(block: JSONObject) -> bool:
+    name, call_id = block.get("name"), block.get("id")
+    if not isinstance(call_id, str) or not isinstance(name, str) or not isinstance(block.get("input"), dict):
+        return False
+    return block["type"] == "tool_use" or bool(name and _fits_server_id(call_id))
+
+
+def _is_compaction_block(block: JSONObject) -> bool:
+    """Content that is text or nothing, but not empty, under the provider's own signature (A52)."""
+    content, signature = block.get("content"), block.get("signature")
+    if (
+        content == ""
+        or not isinstance(content, str | None)
+        or not isinstance(block.get("encrypted_content"), str | None)
+    ):
+        return False
+    return (signature is None or is_genuine(signature)) and isinstance(block.get("tool_changes"), list | None)
+
+
+def _is_server_result_block(block: JSONObject) -> bool:
+    """With the id of its call; what a web search found goes back only with its encrypted content (A38)."""
+    content = block.get("content")
+    if not isinstance(block.get("tool_use_id"), str) or not isinstance(content, str | list | dict):
+        return False
+    if block["type"] != "web_search_tool_result" or not isinstance(content, list):
+        return True
+    return all(isinstance(found, dict) and is_genuine(found.get("encrypted_content")) for found in content)
 
 
 def _is_signed(block: JSONObject) -> bool:

@@ -88,6 +88,8 @@ def _native(message: Message, keys: tuple[str, ...]) -> JSONObject | None:
     wire = {"role": "assistant"} | {key: payload[key] for key in keys if payload.get(key) is not None}
     if "name" in wire and (not isinstance(wire["name"], str) or wire_name(wire["name"]) != wire["name"]):
         del wire["name"]
+    if not isinstance(wire.get("reasoning_content"), str | None):
+        del wire["reasoning_content"]
     if not says_something(message.content):
         return {**wire, "content": ""} if message.tool_calls else None
     if not content:

@@ -9,12 +9,12 @@ an item of its own response (R05).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from pseudoclaude.messages import Message
 from pseudoclaude.protocol.opaque import is_genuine
 from pseudoclaude.protocol.repair import MISSING_BEGINNING
 from pseudoclaude.providers.wire.aliases import CallIds, call_ids, wire_name
+from pseudoclaude.providers.wire.openai_items import OWN_IDS, is_item, part_text
 from pseudoclaude.providers.wire.texts import (
     EMPTY_MESSAGE,
     JSONObject,
@@ -38,7 +38,9 @@ ITEM_KEYS: dict[str, tuple[str, ...]] = {
 """Items that go back, and with what (item types of openai 3.57; ``status`` and ids only where the type requires them)."""
 
 PART_KEYS = {"output_text": ("type", "text", "annotations"), "refusal": ("type", "refusal")}
-OWN_IDS = ("web_search_call", "file_search_call", "code_interpreter_call")
+REQUIRED_NULLS = ("code", "outputs")
+"""Members of a ``code_interpreter_call`` that may be null and not absent."""
+
 FOLLOWS_REASONING = ("message", "function_call", *OWN_IDS)
 
 
@@ -88,7 +90,7 @@ def _canonical(message: Message, ids: CallIds) -> list[JSONObject]:
 
 def _native(message: Message, ids: CallIds, seen: set[str]) -> list[JSONObject] | None:
     payload = native_payload(message, "openai", "responses")
-    if not isinstance(payload, list) or not all(_is_item(item) for item in payload):
+    if not isinstance(payload, list) or not all(is_item(item) for item in payload):
         return None
     calls = [item for item in payload if item["type"] == "function_call"]
     if _text(payload) != message.content or not _same_calls(calls, message):
@@ -112,16 +114,16 @@ def _cleaned(item: JSONObject, seen: set[str]) -> JSONObject | None:
     if keys is None:
         return None
     if kind in OWN_IDS:
-        if not isinstance(item.get("id"), str) or item["id"] in seen:
+        if item["id"] in seen:
             return None
         seen.add(item["id"])
     if kind in ("reasoning", "compaction") and not is_genuine(item.get("encrypted_content")):
         return None
-    cleaned = {key: item[key] for key in keys if item.get(key) is not None}
+    cleaned = {key: item[key] for key in keys if item.get(key) is not None or (key in REQUIRED_NULLS and key in item)}
     if kind == "reasoning":
         cleaned.setdefault("summary", [])
     if kind == "message":
-        cleaned["content"] = [_part(part) for part in item["content"] if says_something(_part_text(part))]
+        cleaned["content"] = [_part(part) for part in item["content"] if says_something(part_text(part))]
         return cleaned if cleaned["content"] else None
     return cleaned
 
@@ -130,13 +132,8 @@ def _part(part: JSONObject) -> JSONObject:
     return {key: part[key] for key in PART_KEYS[part["type"]] if part.get(key) is not None}
 
 
-def _part_text(part: JSONObject) -> str:
-    text: str = part["text"] if part["type"] == "output_text" else part["refusal"]
-    return text
-
-
 def _text(payload: list[JSONObject]) -> str:
-    return "".join(_part_text(part) for item in payload if item["type"] == "message" for part in item["content"])
+    return "".join(part_text(part) for item in payload if item["type"] == "message" for part in item["content"])
 
 
 def _same_calls(calls: list[JSONObject], message: Message) -> bool:
@@ -147,25 +144,6 @@ def _same_calls(calls: list[JSONObject], message: Message) -> bool:
         item["call_id"] == call.id and item["name"] == call.name and item["arguments"] == call.arguments
         for item, call in pairs
     )
-
-
-def _is_item(item: Any) -> bool:
-    if not isinstance(item, dict) or not isinstance(kind := item.get("type"), str):
-        return False
-    if kind == "function_call":
-        return all(isinstance(item.get(key), str) for key in ("call_id", "name", "arguments"))
-    if kind != "message":
-        return True
-    parts = item.get("content")
-    return item.get("role") == "assistant" and isinstance(parts, list) and all(_is_part(part) for part in parts)
-
-
-def _is_part(part: Any) -> bool:
-    if not isinstance(part, dict):
-        return False
-    if part.get("type") == "output_text":
-        return isinstance(part.get("text"), str)
-    return part.get("type") == "refusal" and isinstance(part.get("refusal"), str)
 
 
 def _without_dangling_reasoning(items: list[JSONObject]) -> list[JSONObject]:
