@@ -4,8 +4,8 @@ vcrpy does the recording, by patching ``httpx2`` for as long as the block lasts,
 Everything is scrubbed before vcrpy keeps it; no unscrubbed byte reaches the disk.
 
 What is kept of headers and query is a short list, not what is left after removing known secrets: a header nobody thought of is
-dropped.  Bodies keep their text, except where it looks like a key, an organisation or a bearer token, or holds one of the ``secrets``
-that the caller knows.  The address that served is replaced by the provider's own, so that a recording from the emulator replays
+dropped.  Bodies, paths and status messages keep their text, except for what ``scrub`` takes for a secret or what is one of the
+``secrets`` that the caller knows.  The address that served is replaced by the provider's own, so that a recording from the emulator replays
 like one from the provider; the file's ``metadata`` says which it was.
 """
 
@@ -16,16 +16,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urlsplit, urlunsplit
 
-import regex
 import vcr  # type: ignore[import-untyped]
 import yaml
 from vcr.request import Request as VcrRequest  # type: ignore[import-untyped]
 
 from simulator.replies.cassettes import load_cassette
+from simulator.replies.scrub import REDACTED, TextScrubber
 
-REDACTED = "REDACTED"
 REQUEST_HEADERS = frozenset({"content-type", "anthropic-version", "anthropic-beta", "openai-beta"})
 RESPONSE_HEADERS = frozenset({"content-type", "retry-after", "retry-after-ms", "x-should-retry"})
 QUERY_MEMBERS = frozenset({"beta", "api-version"})
@@ -35,22 +34,7 @@ PUBLIC_ADDRESSES: dict[str, str] = {
     "openai-responses": "https://api.openai.com/v1",
 }
 """What stands in a cassette for the address that served."""
-_SECRET = regex.compile(
-    r"(?i:bearer|basic)\s+[\w.~+/=-]{8,}"
-    r"|\bsk-[\w-]{8,}"
-    r"|\borg-[\w-]{8,}"
-    r"|\bgh[pousr]_\w{16,}"
-    r"|\bAKIA[0-9A-Z]{12,}"
-    r"|\beyJ[\w-]{10,}\.[\w-]{10,}\.[\w-]*"
-)
-_SECRET_MEMBER = regex.compile(
-    r'("(?:api[_-]?key|x-api-key|authorization|access_token|secret|password|cookie|organization(?:_id)?|organisation|workspace_id)"\s*:\s*)'
-    r'"(?:[^"\\]|\\.)*"',
-    regex.IGNORECASE,
-)
 _KEY_VARIABLES = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID")
-SECRET_LENGTH_MIN = 8
-"""A shorter known secret would be found everywhere; it is not looked for in bodies."""
 
 
 @contextmanager
@@ -81,7 +65,7 @@ def recording(
     try:
         with recorder.use_cassette(str(aside)) as cassette:
             for key, value in sorted(provenance.items()):
-                cassette.get_metadata(key, value)
+                cassette.get_metadata(key, scrub.text(value))
             yield
         _in_reading_order(aside)
         load_cassette(aside)
@@ -96,10 +80,7 @@ class Scrubber:
     def __init__(self, served_at: str, public: str, secrets: Sequence[str]) -> None:
         self._served_at = served_at.rstrip("/")
         self._public = public
-        self._secrets = sorted(
-            {secret for secret in secrets if len(secret) >= SECRET_LENGTH_MIN},
-            key=lambda secret: (-len(secret), secret),
-        )
+        self._texts = TextScrubber(secrets)
 
     def request(self, request: Any) -> Any:
         """A clean copy, as vcrpy wants it."""
@@ -116,7 +97,8 @@ class Scrubber:
             if name.lower() in RESPONSE_HEADERS
         }
         body = {"string": self.body(response["body"]["string"])}
-        return {"status": response["status"], "headers": headers, "body": body}
+        status = {"code": response["status"]["code"], "message": self.text(response["status"]["message"] or "")}
+        return {"status": status, "headers": headers, "body": body}
 
     def address(self, uri: str) -> str:
         """The provider's own address with the same path; of the query only what is no secret."""
@@ -124,20 +106,26 @@ class Scrubber:
             uri = self._public + uri[len(self._served_at) :]
         parts = urlsplit(uri)
         query = [(name, self.text(value)) for name, value in parse_qsl(parts.query) if name in QUERY_MEMBERS]
-        host = parts.netloc.rpartition("@")[2]
-        return urlunsplit((parts.scheme, host, self.text(parts.path), urlencode(query), ""))
+        host = self.text(parts.netloc.rpartition("@")[2])
+        return urlunsplit((parts.scheme, host, self._path(parts.path), urlencode(query), ""))
+
+    def _path(self, path: str) -> str:
+        """As it is sent, unless its decoded form holds a secret."""
+        decoded = path
+        while (once_more := unquote(decoded)) != decoded:
+            decoded = once_more
+        kept = self.text(decoded)
+        return path if kept == decoded else quote(kept)
 
     def body(self, body: bytes | str) -> bytes:
         data = body if isinstance(body, bytes) else body.encode("utf-8")
         try:
-            return self.text(data.decode("utf-8")).encode("utf-8")
+            return self._texts.body(data.decode("utf-8")).encode("utf-8")
         except UnicodeDecodeError:
             return REDACTED.encode()  # no API answers with anything else; what cannot be read cannot be scrubbed
 
     def text(self, text: str) -> str:
-        for secret in self._secrets:
-            text = text.replace(secret, REDACTED)
-        return _SECRET_MEMBER.sub(rf'\1"{REDACTED}"', _SECRET.sub(REDACTED, text))
+        return self._texts.text(text)
 
 
 def _environment_keys() -> list[str]:
