@@ -12,6 +12,7 @@ What counts as a secret: a known one (in whichever encoding), a value under a na
 from __future__ import annotations
 
 import json
+import string
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -54,6 +55,7 @@ _MEMBER = regex.compile(
 _TOKEN = regex.compile(r'"(?:[^"\\]|\\.)*+(?:"|\Z)|[{}\]]|-?\d[\d.eE+-]*', regex.DOTALL)
 _COLON = regex.compile(r"\s*:")
 _KEY_REST = regex.compile(r"[\w.~+/=!@#%^&*-]*")
+_KEY_BEGIN = string.ascii_letters + string.digits + "_.+-"
 _LINE = regex.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 _STREAM = regex.compile(r"\s*(?:data|event|id|retry)?:")
 
@@ -185,11 +187,11 @@ def _without_refused(text: str) -> str:
 
 
 def _refused_span(text: str) -> tuple[int, int]:
-    """From the narrowest part that is refused to the end of its word; ``find_secret`` says that there is one, not where."""
+    """The narrowest part that is refused, and the rest of its word; ``find_secret`` says that there is one, not where."""
     end = _first(1, len(text), lambda place: find_secret(text[:place]) is not None)
     begin = end - _first(1, end, lambda length: find_secret(text[end - length : end]) is not None)
     rest = _KEY_REST.match(text, end)
-    return begin, rest.end() if rest else end
+    return len(text[:begin].rstrip(_KEY_BEGIN)), rest.end() if rest else end
 
 
 def _first(low: int, high: int, holds: Callable[[int], bool]) -> int:

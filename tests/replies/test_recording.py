@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import httpx2
 import msgspec
@@ -15,6 +18,7 @@ import pytest
 import yaml
 
 from pseudoclaude.errors import AuthenticationFailed
+from pseudoclaude.providers.by_name import make_adapter
 from simulator.commands.record import record_cassette
 from simulator.record import record
 from simulator.replies.cassettes import Cassette, load_cassette
@@ -23,6 +27,7 @@ from simulator.replies.errors import CassetteUnreadable
 from simulator.replies.recording import PUBLIC_ADDRESSES, Scrubber, recording
 from simulator.replies.replay import CassetteProvider, cassette_provider
 from simulator.replies.scripted import ScriptedProvider
+from simulator.replies.scrub import TextScrubber
 from simulator.scenario import Scenario, ScenarioError, load_scenario
 from simulator.values import Recording
 from simulator.world import World
@@ -170,6 +175,91 @@ def test_a_secret_planted_anywhere_is_not_in_the_file(tmp_path: Path) -> None:
     )
     assert "My keys: REDACTED" in text
     assert "https://api.anthropic.com/v1/messages?beta=REDACTED" in text
+
+
+KNOWN_ODD = 'pa"ss\\wörd-9'
+SPOKEN = [KNOWN_ODD, KEY, "hf_" + "abcdefghijklm" * 2, "glpat-" + "abcdefghijklmnopqrst"]
+"""What a model repeats; the first has no shape, and JSON spells it in its own way."""
+
+
+def _strings(value: Any) -> list[str]:
+    """Every string of a JSON value, and of the JSON that a string holds."""
+    if isinstance(value, dict):
+        return [text for pair in value.items() for item in pair for text in _strings(item)]
+    if isinstance(value, list):
+        return [text for item in value for text in _strings(item)]
+    if not isinstance(value, str):
+        return []
+    return [value, *(_strings(json.loads(value)) if value[:1] in ("{", "[") and value[-1:] in ("}", "]") else [])]
+
+
+def _leaking(dialect: str) -> dict[str, Any]:
+    """A scenario in which the user, a tool and the model all say secrets."""
+    said = " and ".join(SPOKEN)
+    nested = {"password": "hunter2hunter2", "note": said, "inner": json.dumps({"password": "hunter2hunter2"})}
+    return {
+        "why": "secrets",
+        "settings": {"dialect": dialect},
+        "tools": {"read_log": {"text": f"the log says {said}\n"}},
+        "provider": {
+            "script": [
+                {"text": f"You said {said} end", "tool_calls": [{"id": "c1", "name": "read_log", "arguments": nested}]},
+                {"text": f"Done with {said} now."},
+            ]
+        },
+        "steps": [{"user": f"My keys are {said}"}],
+    }
+
+
+def _written(document: dict[str, Any], file: Path) -> Scenario:
+    file.write_text(yaml.safe_dump(document))
+    return load_scenario(file)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dialect", list(PUBLIC_ADDRESSES))
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_secret_that_a_model_says_is_nowhere_and_the_rest_replays(dialect: str, stream: bool, tmp_path: Path) -> None:
+    document, out = _leaking(dialect), tmp_path / "cassette.yaml"
+    scenario = _written(document, tmp_path / "scenario.yaml")
+    with (
+        running_emulator(scenario.provider) as served,
+        closing(make_adapter(dialect, "m", api_key=KEY, base_url=served.url(dialect), stream=stream)) as adapter,
+        recording(
+            out, served_at=served.url(dialect), dialect=dialect, provenance={"a": KNOWN_ODD}, secrets=[KNOWN_ODD]
+        ),
+    ):
+        assert _run(scenario, adapter).violations == ()
+
+    text = out.read_text()
+    for secret in [*SPOKEN, json.dumps(KNOWN_ODD)[1:-1], "hunter2hunter2"]:
+        assert secret not in text
+    cassette = load_cassette(out)
+    for one in cassette.interactions:
+        events = [json.loads(line[6:]) for line in one.reply.decode().split("\n") if line.startswith("data: {")]
+        everything = _strings(events or json.loads(one.reply)) + _strings(one.body)
+        assert not [part for part in everything for secret in [*SPOKEN, "hunter2hunter2"] if secret in part]
+
+    clean = json.loads(TextScrubber([KNOWN_ODD]).text(json.dumps(document)))
+    assert clean != document
+    scenario = _written(clean, tmp_path / "scenario.yaml")
+    replay = cassette_provider(out)
+    run = _run(scenario, replay)
+    assert replay.remaining == ()
+    assert run == _run(scenario, ScriptedProvider(scenario.provider, dialect))
+    assert "REDACTED" in repr(run)
+
+
+def test_a_status_message_and_an_encoded_path_hold_no_secret() -> None:
+    scrub = Scrubber("http://127.0.0.1:1", "https://api.anthropic.com", [KNOWN, KNOWN_ODD])
+    response = {"status": {"code": 418, "message": f"no {KNOWN}"}, "headers": {}, "body": {"string": b""}}
+    assert scrub.response(response)["status"] == {"code": 418, "message": "no REDACTED"}
+    for secret in (KNOWN, KNOWN_ODD):
+        for path in (quote(secret, safe=""), "".join(f"%{byte:02x}" for byte in secret.encode())):
+            for encoded in (path, quote(path, safe="")):
+                address = f"http://127.0.0.1:1/v1/{encoded}/messages?beta={path}&token={path}"
+                assert scrub.address(address) == "https://api.anthropic.com/v1/REDACTED/messages?beta=REDACTED"
+    assert scrub.address("http://127.0.0.1:1/v1/a%20b") == "https://api.anthropic.com/v1/a%20b"
 
 
 def test_of_a_response_only_the_headers_that_matter_are_kept() -> None:
