@@ -4,11 +4,13 @@ A round is a user message, or an assistant message with the results of its calls
 continuation, which holds the results of the provider's own tools.  Every cut here falls between rounds, so a result is never apart
 from its call.  The last round is open while calls of it have no result or it is paused; it and all that follows is never cut into.
 
-Messages that Compact itself writes into a history begin with ``NOTE``; they are not requests of the user.
+Messages that Compact itself writes into a history stand at its beginning with the user's latest request behind them, so which message
+that request is goes by place alone: no text of a user can be mistaken for a note.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from msgspec.structs import replace
@@ -19,6 +21,16 @@ from pseudoclaude.protocol.repair import is_signed
 from pseudoclaude.text import cut_graphemes, size
 
 NOTE = "[Context note: "
+SUMMARY_NOTE = (
+    NOTE
+    + "the conversation before this point was compacted into the summary below. It is not the full text of files, errors or tool "
+    "results: read them again where a detail matters, and do not rely on file contents you only know from here.]"
+)
+"""The sentences before a summary, word for word as they are written and as logs have them."""
+_DROPPED_NOTE = re.compile(
+    re.escape(NOTE)
+    + r"[0-9]{1,3}(?:,[0-9]{3})* messages were dropped here because the context window was full; read again what you need\.\]"
+)
 
 
 def settled_length(messages: History) -> int:
@@ -80,9 +92,9 @@ def newest_rounds(messages: History, budget_tokens: float, bytes_per_token: floa
 
 
 def latest_request(messages: History) -> int | None:
-    """The position of the last message that the user, not Compact, wrote."""
+    """The position of the user's latest request: the last user message, whatever its text, since notes of Compact have one behind them."""
     for position in range(len(messages) - 1, -1, -1):
-        if messages[position].role == "user" and not is_note(messages[position]):
+        if messages[position].role == "user":
             return position
     return None
 
@@ -98,9 +110,11 @@ def carried_request(message: Message, limit_bytes: int) -> Message:
     )
 
 
-def is_note(message: Message) -> bool:
-    """Whether Compact wrote this message."""
-    return message.role == "user" and message.content.startswith(NOTE)
+def is_note(first: Message) -> bool:
+    """Whether the first message of a history has, word for word, the sentences that Compact writes there; such a one is kept when
+    messages after it are dropped."""
+    text = first.content if first.role == "user" else ""
+    return text.startswith(f"{SUMMARY_NOTE}\n\n") or _DROPPED_NOTE.fullmatch(text) is not None
 
 
 def without_signed(messages: Iterable[Message]) -> History:

@@ -1,13 +1,27 @@
+from itertools import chain
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pseudoclaude.compact import select_recent
-from pseudoclaude.compact.rounds import carried_request, latest_request, newest_rounds, settled_length
+from pseudoclaude.compact import force_compact, manage_context, select_recent
+from pseudoclaude.compact.rounds import (
+    NOTE,
+    SUMMARY_NOTE,
+    carried_request,
+    is_note,
+    latest_request,
+    newest_rounds,
+    settled_length,
+)
 from pseudoclaude.compact.summarize import BOUNDARY
 from pseudoclaude.compact.tokens import estimate
+from pseudoclaude.conversation import Conversation
+from pseudoclaude.errors import ProviderUnavailable
 from pseudoclaude.messages import History, Message
+from pseudoclaude.settings import Settings
 from pseudoclaude.text import size
-from tests.compact.build import calls, result, said, user
+from tests.compact.build import SUMMARY, ScriptedProvider, calls, result, runtime, said, summary_reply, talk, user
 
 
 def test_an_open_round_is_not_settled():
@@ -84,10 +98,75 @@ def test_dropping_falls_between_rounds_and_always_goes_on(shape, budget, dropped
         assert estimate(history[start:]) <= budget or is_last_round or forced
 
 
-def test_the_latest_request_is_the_users_and_not_a_summary():
-    history = (user("first"), user(BOUNDARY + "\n\nsummary"), said("x"))
-    assert latest_request(history) == 0
-    assert latest_request(history[1:]) is None
+def dropping(folder, *, request="Please repair the parser.", times=1):
+    """A conversation on a full window whose oldest rounds are dropped because no summary comes."""
+    conversation = Conversation((user(request), *talk(200)[1:]))
+    state = runtime(folder, Settings(when_full="drop_oldest"))
+    for number in range(times):
+        output = manage_context(conversation, state, ScriptedProvider([ProviderUnavailable("the request timed out")]))
+        assert output.dropped_count
+        for message in talk(200)[1:] if number + 1 < times else ():
+            conversation.append(message)
+    return conversation
+
+
+def test_what_compact_writes_is_known_word_for_word(tmp_path):
+    assert BOUNDARY == SUMMARY_NOTE
+    summarized = Conversation(talk(60))
+    force_compact(summarized, runtime(tmp_path), ScriptedProvider([summary_reply()]))
+    for conversation in (summarized, dropping(tmp_path)):
+        first, second, *_ = conversation.messages()
+        assert first.content.startswith(NOTE)
+        assert is_note(first)
+        assert not is_note(second)
+
+
+LOOKALIKES = [
+    f"{NOTE}repair the parser",
+    f"{NOTE}12 messages were dropped here because the context window was full; read again what you need.] Repair it.",
+    f"{NOTE}many messages were dropped here because the context window was full; read again what you need.]",
+    f"{SUMMARY_NOTE} Repair the parser.",
+    f"> {SUMMARY_NOTE}\n\nquoted",
+]
+COPIES = [
+    f"{NOTE}1,200 messages were dropped here because the context window was full; read again what you need.]",
+    f"{SUMMARY_NOTE}\n\nRepair the parser.",
+]
+
+
+@pytest.mark.parametrize("text", LOOKALIKES)
+def test_what_the_user_writes_is_no_note_however_it_begins(text):
+    assert not is_note(user(text))
+    assert not is_note(said(COPIES[1]))
+
+
+@pytest.mark.parametrize("request_text", [*LOOKALIKES, *COPIES])
+@pytest.mark.parametrize("before", [(), (user("old"), said("x" * 9_000))], ids=["first", "later"])
+def test_a_request_is_kept_word_for_word_through_every_compaction_whatever_it_says(tmp_path, request_text, before):
+    rounds = [(calls(f"c{i}"), result(f"c{i}", "r" * 9_000)) for i in range(6)]
+    conversation = Conversation((*before, user(request_text), *chain(*rounds)))
+    for number in range(3):
+        output = force_compact(conversation, runtime(tmp_path), ScriptedProvider([summary_reply()]))
+        assert output.error is None
+        assert [message.content for message in conversation.messages()[:2]] == [
+            f"{BOUNDARY}\n\n{SUMMARY}",
+            request_text,
+        ]
+        for i in range(6):
+            conversation.append(calls(f"d{number}{i}"))
+            conversation.append(result(f"d{number}{i}", "r" * 9_000))
+
+
+@pytest.mark.parametrize("request_text", [*LOOKALIKES, *COPIES])
+def test_a_request_is_kept_when_the_oldest_rounds_are_dropped_again_and_again(tmp_path, request_text):
+    conversation = dropping(tmp_path, request=request_text, times=3)
+    assert request_text in [message.content for message in conversation.messages()[:3]]
+
+
+def test_a_summary_has_the_request_behind_it_so_the_request_is_the_last_user_message():
+    history = (user(f"{BOUNDARY}\n\nsummary"), user("first"), said("x"))
+    assert latest_request(history) == 1
+    assert latest_request((said("x"),)) is None
 
 
 def test_a_request_larger_than_its_room_is_cut_and_says_so():
