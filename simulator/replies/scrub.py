@@ -48,7 +48,7 @@ _NAMES = (
 )
 _NAME = regex.compile(_NAMES, regex.IGNORECASE)
 _MEMBER = regex.compile(
-    rf'((\\*)"(?:{_NAMES})\2"\s*:\s*\2")(?:[^"\\]|\\.)+?(\2")',
+    rf'((?<!\\)(\\{{0,31}})"(?:{_NAMES})\2"\s*:\s*\2")(?:[^"\\]|\\.)+?(\2")',
     regex.IGNORECASE,
 )
 """A member of JSON inside other text, where every quote may stand behind the same number of backslashes."""
@@ -178,12 +178,11 @@ class TextScrubber:
 
 def _without_refused(text: str) -> str:
     """Replace what a memory note would be refused for, together with the rest of the word that it stands in."""
+    clean = ""
     while find_secret(text) is not None:
         begin, end = _refused_span(text)
-        if end - begin <= len(REDACTED):  # nothing would be gained, and the loop must end
-            return REDACTED
-        text = text[:begin] + REDACTED + text[end:]
-    return text
+        clean, text = clean + text[:begin] + REDACTED, text[end:]
+    return clean + text if find_secret(clean + text) is None else REDACTED  # what only the seams make one
 
 
 def _refused_span(text: str) -> tuple[int, int]:
@@ -196,6 +195,10 @@ def _refused_span(text: str) -> tuple[int, int]:
 
 def _first(low: int, high: int, holds: Callable[[int], bool]) -> int:
     """A number in ``low..high`` that ``holds`` while the one before does not; ``high`` must hold."""
+    step = low
+    while step < high and not holds(step):  # what is looked for is near, and every look costs as much as it is far
+        low, step = step + 1, step * 2
+    high = min(step, high)
     return low + bisect_left(range(low, high), True, key=holds)
 
 
