@@ -229,14 +229,14 @@ def decode_line(raw: bytes) -> Line | BadLine:
         if _CRC.match(raw, len(raw) - CRC_BYTES) is not None:
             return _bad_crc(raw)
         checksum = 0
-    if not raw.isascii():
+    if not checksum and not raw.isascii():  # a sealed line is what its writer wrote; the decoder checks the texts that count
         bad = _bad_utf8(raw)
         if bad is not None:
             return bad
     try:
         line = _decode_line(raw)
     except (msgspec.DecodeError, InvalidMessage, RecursionError) as error:
-        return _second_look(raw, error)
+        return _bad_utf8(raw) or _second_look(raw, error)
     line.checksum = checksum
     return _checked(line)
 
