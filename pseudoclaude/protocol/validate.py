@@ -76,10 +76,17 @@ def validate_document(text: bytes, dialect: str, profile: Profile = "conservativ
     except RecursionError:  # what just could be decoded may be too deep to be compared or shown
         return Report(dialect, profile, 0, unreadable="JSON that is nested too deeply to be judged")
     violations = tuple(
-        ReportedViolation(each.rule, each.path, each.message, RULES[each.rule].summary, RULES[each.rule].repair)
+        ReportedViolation(
+            each.rule, _shown(each.path), _shown(each.message), RULES[each.rule].summary, RULES[each.rule].repair
+        )
         for each in found
     )
     return Report(dialect, profile, len(listed), violations)
+
+
+def _shown(text: str) -> str:
+    """Text that can be encoded: a lone surrogate of the document, quoted in a path or in words, as its escape."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def context_of_body(dialect: str, body: dict[str, Any]) -> dict[str, Any]:

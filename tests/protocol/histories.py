@@ -8,6 +8,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from pseudoclaude.messages import History, Message, Native, ToolCall, ToolResult
+from tests.protocol.json_values import JSON_VALUES
 
 DERANDOMIZED = settings(derandomize=True, deadline=None, database=None, max_examples=150)
 
@@ -72,7 +73,7 @@ def _assistants(draw: st.DrawFn) -> Message:
 @st.composite
 def _anthropic(draw: st.DrawFn, message: Message) -> Native:
     """Blocks that say what the message says, with thinking, server tools and damage around them."""
-    blocks: list[dict[str, Any]] = []
+    blocks: list[dict[str, Any]] = draw(st.sampled_from(ANTHROPIC_BEGINNINGS)).copy()
     thinking = {"type": "thinking", "thinking": "step", "signature": draw(SIGNATURES)}
     if draw(st.booleans()):
         blocks.append(draw(st.sampled_from([thinking, {"type": "redacted_thinking", "data": draw(SIGNATURES)}])))
@@ -80,13 +81,14 @@ def _anthropic(draw: st.DrawFn, message: Message) -> Native:
         blocks.append(
             {
                 "type": "server_tool_use",
-                "id": draw(st.sampled_from(["srv_1", "srv_2"])),
+                "id": draw(st.sampled_from(["srv_1", "srv_1", "srv_2", "", "s.1"])),
                 "name": "web_search",
                 "input": {},
             }
         )
     if draw(st.booleans()):
-        found = {"type": "web_search_result", "title": "t", "url": "u", "encrypted_content": "enc:ok:1"}
+        found = {"type": "web_search_result", "title": "t", "url": "u"}
+        found["encrypted_content"] = draw(st.sampled_from(["enc:ok:1", "enc:ok:1", ""]))
         blocks.append({"type": "web_search_tool_result", "tool_use_id": "srv_1", "content": [found]})
     if message.content or draw(st.booleans()):
         blocks.append({"type": "text", "text": message.content, "citations": None, "parsed_output": 1})
@@ -102,9 +104,50 @@ def _anthropic(draw: st.DrawFn, message: Message) -> Native:
         [{"type": "text", "text": ""}],
         [{"type": "container_upload", "file_id": "f"}],
         [{"type": 1}],
+        [{"type": ["odd"]}],
+        [{"type": "new_kind", "cache_control": {"type": "ephemeral"}}] * 5,
         ["x"],
     ]
     return Native("anthropic", "messages", "claude", blocks + draw(st.sampled_from(extra)))
+
+
+ANTHROPIC_BEGINNINGS: list[list[dict[str, Any]]] = [
+    [],
+    [],
+    [],
+    [{"type": "compaction", "content": "sum", "signature": "cmp:ok:1"}],
+    [{"type": "compaction", "content": "sum", "signature": ""}],
+    [{"type": "compaction", "content": "", "signature": "cmp:ok:1"}],
+    [{"type": "compaction", "content": ["odd"], "encrypted_content": 5}],
+]
+
+
+@st.composite
+def server_items(draw: st.DrawFn) -> dict[str, Any]:
+    """Calls that the server ran, which cannot go without their id: as they should be, or with an odd member."""
+    item: dict[str, Any] = dict(draw(st.sampled_from(SERVER_ITEMS)))
+    if draw(st.booleans()):
+        return item
+    item["id"] = draw(
+        st.sampled_from(["ws_1", "fs_1", "ci_1", "rs_1", "", "ws 1", "ws_" + "1" * 62, 5, ["ws_1"], None])
+    )
+    odd_key = draw(st.sampled_from([key for key in item if key not in ("type", "id")]))
+    item[odd_key] = draw(st.sampled_from([item[odd_key], 5, "x", ["odd"], {"type": ["odd"]}, None]))
+    return item
+
+
+SERVER_ITEMS: list[dict[str, Any]] = [
+    {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search", "query": "q"}},
+    {"type": "file_search_call", "id": "fs_1", "status": "completed", "queries": ["q"], "results": None},
+    {
+        "type": "code_interpreter_call",
+        "id": "ci_1",
+        "status": "completed",
+        "code": None,
+        "container_id": "c",
+        "outputs": [],
+    },
+]
 
 
 @st.composite
@@ -120,9 +163,7 @@ def _responses(draw: st.DrawFn, message: Message) -> Native:
     if draw(st.booleans()):
         items.append(reasoning | {"encrypted_content": draw(st.sampled_from(["enc:ok:1", "enc:bad:1", None]))})
     if draw(st.booleans()):
-        items.append(
-            {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search", "query": "q"}}
-        )
+        items.append(draw(server_items()))
     if message.content or draw(st.booleans()):
         part = {"type": "output_text", "text": message.content, "annotations": [], "logprobs": [], "parsed": None}
         items.append({"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [part]})
@@ -143,6 +184,11 @@ def _responses(draw: st.DrawFn, message: Message) -> Native:
         [reasoning | {"encrypted_content": "enc:ok:2"}],
         [{"type": "item_reference", "id": "msg_9"}],
         [{"no": "type"}],
+        [{"type": {"odd": 1}}],
+        [
+            reasoning | {"encrypted_content": "enc:ok:3", "summary": 5},
+            {"type": "message", "role": "assistant", "content": []},
+        ],
     ]
     return Native("openai", "responses", "gpt", items + draw(st.sampled_from(extra)))
 
@@ -158,7 +204,10 @@ def _chat(draw: st.DrawFn, message: Message) -> Native:
     if draw(st.booleans()):
         payload |= {"content": None, "refusal": message.content}
     if draw(st.booleans()):
-        payload |= {"name": draw(st.sampled_from(["ok", "Jo Do"])), "reasoning_content": "why"}
+        payload |= {
+            "name": draw(st.sampled_from(["ok", "Jo Do"])),
+            "reasoning_content": draw(st.sampled_from(["why", 5, ["odd"]])),
+        }
     if message.tool_calls:
         payload["tool_calls"] = [
             {
@@ -175,7 +224,8 @@ def _chat(draw: st.DrawFn, message: Message) -> Native:
 def _stranger(message: Message) -> st.SearchStrategy[Native]:
     payloads: list[Any] = [None, [], "text", {"role": "user"}, [{"type": "text", "text": "something else"}], [[]], 7]
     apis = st.sampled_from([("anthropic", "messages"), ("openai", "chat"), ("openai", "responses"), ("other", "other")])
-    return st.builds(lambda api, payload: Native(*api, "m", payload), apis, st.sampled_from(payloads))
+    odd = st.one_of(st.sampled_from(payloads), JSON_VALUES, st.lists(JSON_VALUES, max_size=3))
+    return st.builds(lambda api, payload: Native(*api, "m", payload), apis, odd)
 
 
 MESSAGES = st.one_of(

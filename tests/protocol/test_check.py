@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,91 +13,10 @@ from hypothesis import strategies as st
 from pseudoclaude.protocol import check
 from pseudoclaude.protocol.check import DIALECTS, judge
 from pseudoclaude.protocol.context import DEFAULT, context_of
-from tests.protocol.cases import OWN_CASES, read_cases
+from tests.protocol.cases import OWN_CASES, Case, read_cases
 from tests.protocol.histories import DERANDOMIZED
+from tests.protocol.json_values import JSON_VALUES
 
-_LEAVES = st.sampled_from([None, True, 0, 1.5, "", " ", "x", "\ud800", "a.b", "sig:ok:1"])
-_KEYS = st.sampled_from(
-    [
-        *(
-            "role",
-            "content",
-            "type",
-            "text",
-            "id",
-            "tool_use_id",
-            "tool_calls",
-            "tool_call_id",
-            "function",
-            "name",
-            "arguments",
-        ),
-        *(
-            "input",
-            "thinking",
-            "signature",
-            "data",
-            "call_id",
-            "output",
-            "summary",
-            "encrypted_content",
-            "parts",
-            "functionCall",
-        ),
-        *(
-            "functionResponse",
-            "toolUse",
-            "toolResult",
-            "toolUseId",
-            "is_error",
-            "source",
-            "cache_control",
-            "output_config",
-            "tool",
-        ),
-    ]
-)
-_WORDS = st.sampled_from(
-    [
-        *(
-            "user",
-            "assistant",
-            "system",
-            "tool",
-            "model",
-            "text",
-            "tool_use",
-            "tool_result",
-            "thinking",
-            "redacted_thinking",
-            "image",
-        ),
-        *(
-            "server_tool_use",
-            "web_search_tool_result",
-            "compaction",
-            "message",
-            "reasoning",
-            "function_call",
-            "custom_tool_call",
-        ),
-        *(
-            "function_call_output",
-            "item_reference",
-            "program",
-            "mcp_approval_response",
-            "input_text",
-            "output_text",
-            "refusal",
-        ),
-        *("tool_addition", "tool_reference", "compaction_trigger", "image_url", "function", "custom"),
-    ]
-)
-_JSON: st.SearchStrategy[Any] = st.recursive(
-    st.one_of(_LEAVES, _WORDS),
-    lambda inner: st.one_of(st.lists(inner, max_size=4), st.dictionaries(_KEYS, inner, max_size=5)),
-    max_leaves=25,
-)
 CONTEXT: dict[str, Any] = {
     "tools": ["f"],
     "thinking": "enabled",
@@ -117,7 +37,7 @@ CONTEXT: dict[str, Any] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("dialect", list(DIALECTS))
 @settings(DERANDOMIZED)
-@given(st.lists(_JSON, max_size=4), st.booleans())
+@given(st.lists(JSON_VALUES, max_size=4), st.booleans())
 def test_no_json_value_makes_it_raise_or_changes(dialect: str, messages: list[Any], with_context: bool) -> None:
     before = copy.deepcopy(messages)
     for violation in check(dialect, messages, context=CONTEXT if with_context else None):
@@ -129,10 +49,61 @@ def test_no_json_value_makes_it_raise_or_changes(dialect: str, messages: list[An
 @pytest.mark.slow
 @pytest.mark.parametrize("dialect", ["anthropic", "openai-chat", "openai-responses"])
 @settings(DERANDOMIZED)
-@given(st.lists(_JSON, max_size=3))
+@given(st.lists(JSON_VALUES, max_size=3))
 def test_no_screen_lets_pass_what_a_rule_reports(dialect: str, messages: list[Any]) -> None:
     if DIALECTS[dialect].is_plain(messages):
         assert judge(DIALECTS[dialect], messages, "conservative", DEFAULT) == []
+
+
+ODD: tuple[Any, ...] = (5, ["odd"], {"odd": 1})
+
+
+def _with_one_odd_value(value: Any) -> Iterator[Any]:
+    """``value`` with each of its members in turn, at any depth, replaced by each odd value."""
+    places = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in places:
+        for odd in (*ODD, *_with_one_odd_value(inner)):
+            changed = copy.copy(value)
+            changed[key] = odd
+            yield changed
+
+
+SMALL_CASES = [case for case in read_cases(OWN_CASES) if len(repr(case.messages)) < 3000]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", SMALL_CASES, ids=lambda case: case.id)
+def test_no_value_in_any_position_of_a_case_makes_it_raise(case: Case) -> None:
+    for messages in _with_one_odd_value(case.messages):
+        assert isinstance(check(case.provider, messages, context=case.context), list)
+
+
+@pytest.mark.parametrize("dialect", list(DIALECTS))
+@pytest.mark.parametrize("odd", ODD, ids=repr)
+def test_a_part_and_a_call_of_no_type(dialect: str, odd: Any) -> None:
+    for odd_part in (
+        {"type": odd, "text": "hi"},
+        {"type": "tool_result", "tool_use_id": odd, "content": [{"type": odd}]},
+    ):
+        for key in ("content", "parts"):
+            assert isinstance(check(dialect, [{"role": "user", key: [odd_part]}]), list)
+    for item in (
+        {"type": "function_call", "call_id": odd},
+        {"type": "mcp_approval_response", "approval_request_id": odd},
+    ):
+        assert isinstance(check(dialect, [item]), list)
+
+
+@pytest.mark.parametrize("key", sorted(CONTEXT.keys() - {"previous_response"}))
+def test_a_context_value_of_another_type_is_refused_by_its_key(key: str) -> None:
+    plain = [{"role": "user", "content": "q"}]
+    for dialect in DIALECTS:
+        with pytest.raises(ValueError, match=f"context key '{key}' has a value of another type: Expected"):
+            check(dialect, plain, context={key: 5})
+
+
+def test_tools_may_be_declared_in_any_form() -> None:
+    assert context_of({"tools": [[1], {"function": 1}, {"type": ["x"]}, None]}).tools == ("[1]", "", "['x']", "None")
 
 
 def test_no_screen_lets_pass_an_invalid_case() -> None:

@@ -31,6 +31,16 @@ def test_what_is_repaired_and_projected_passes_conservative(dialect: str, histor
     assert check(dialect, to_wire(dialect, (*repaired, NEXT))) == []
 
 
+@settings(DERANDOMIZED, max_examples=400)
+@given(ANY_HISTORY, DANGLING)
+def test_no_payload_makes_repair_projection_or_judging_raise(history: History, dangling: Dangling) -> None:
+    """Raw histories too: what a log holds is read before anything mended it."""
+    repaired, _ = repair(history, dangling=dangling)
+    for dialect in PROJECTIONS:
+        for each in (history, repaired):
+            assert isinstance(check(dialect, to_wire(dialect, each)), list)
+
+
 @settings(DERANDOMIZED)
 @given(ANY_HISTORY, DANGLING)
 def test_repairing_twice_equals_once(history: History, dangling: Dangling) -> None:

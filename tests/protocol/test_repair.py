@@ -163,6 +163,13 @@ def test_signed_payloads_after_an_edit_leave_and_those_before_stay() -> None:
     assert repairs[1].removed == (after.native,)
 
 
+@pytest.mark.parametrize("odd", [["odd"], {"odd": 1}, 5, None], ids=repr)
+def test_a_payload_of_no_type_is_not_signed_and_stays(odd: object) -> None:
+    own = Message("assistant", "x", native=Native("openai", "responses", "m", [{"type": odd}]))
+    assert repair((own,)) == ((asks(MISSING_BEGINNING), own), repair((own,))[1])
+    assert _actions(repair((own,))[1]) == [("A02", 0, "insert_user")]
+
+
 def test_a_repair_at_the_tail_costs_no_signature() -> None:
     caller = signed("look", ToolCall("c1", "f", "{}"))
     history = (asks("a"), signed("b"), asks("c"), caller)

@@ -5,9 +5,15 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from pseudoclaude.protocol.check import DIALECTS
 from pseudoclaude.protocol.validate import validate_document
+from tests.protocol.histories import DERANDOMIZED
+from tests.protocol.json_values import JSON_VALUES
 
 USER = {"role": "user", "content": "q"}
 CALL = {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "f", "input": {}}]}
@@ -123,6 +129,36 @@ def test_what_cannot_be_read_says_why(text: bytes, reason: str) -> None:
     report = validate_document(text, "anthropic")
     assert report.exit_code == 2
     assert report.unreadable.startswith(reason)
+
+
+def test_a_lone_surrogate_in_a_key_is_in_a_report_that_can_be_encoded() -> None:
+    report = validate_document(b'[{"role":"user","content":"q","\\ud83d":1}]', "anthropic")
+    assert [violation.path for violation in report.violations if violation.rule == "A06"] == ["messages[0].\\ud83d"]
+    assert b"ud83d" in msgspec.json.encode(report)
+
+
+@pytest.mark.parametrize("dialect", ["anthropic", "openai-chat", "openai-responses"])
+def test_nesting_at_the_edge_of_what_can_be_decoded_has_an_answer(dialect: str) -> None:
+    """Showing and comparing a value may need more of the stack than decoding it did."""
+    for depth in range(600, 1100, 3):
+        nested = b"[" * depth + b"]" * depth
+        text = b'[{"role":"user","type":"message","id":%b,"content":[{"type":%b,"text":"x"}]}]' % (nested, nested)
+        assert validate_document(text, dialect).exit_code in (1, 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("dialect", list(DIALECTS))
+@settings(DERANDOMIZED)
+@given(
+    st.dictionaries(
+        st.sampled_from(
+            ["messages", "input", "contents", "tools", "model", "store", "thinking", "previous_response_id"]
+        ),
+        st.one_of(JSON_VALUES, st.lists(JSON_VALUES, max_size=3)),
+    )
+)
+def test_any_document_has_an_answer_that_can_be_encoded(dialect: str, body: dict[str, Any]) -> None:
+    assert msgspec.json.encode(validate_document(json.dumps(body).encode(), dialect))
 
 
 def test_an_unknown_dialect_is_the_callers_mistake() -> None:

@@ -189,3 +189,57 @@ def test_a_mixed_turn_and_the_response_that_opens_with_the_server_result() -> No
 def test_a_compaction_block_stays_first() -> None:
     first = {"type": "compaction", "content": "sum", "signature": "cmp:ok:1"}
     assert _sent(_own("", [first]), asks("go"))[0] == {"role": "assistant", "content": [first]}
+
+
+@pytest.mark.parametrize(
+    "damaged",
+    [
+        {"content": "sum", "signature": ""},
+        {"content": "sum", "signature": "made-up"},
+        {"content": "sum", "signature": ["cmp:ok:1"]},
+        {"content": "", "signature": "cmp:ok:1"},
+        {"content": ["odd"]},
+        {"content": "sum", "encrypted_content": 5},
+        {"content": "sum", "tool_changes": "x"},
+    ],
+    ids=repr,
+)
+def test_a_compaction_block_that_is_not_the_providers_stays_here(damaged: dict[str, Any]) -> None:
+    own = _own("b", [{"type": "compaction", **damaged}, _text("b")])
+    assert _sent(asks("a"), own)[1:] == [{"role": "assistant", "content": "b"}]
+
+
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        [{**SEARCH, "id": ""}, {**FOUND, "tool_use_id": ""}],
+        [{**SEARCH, "id": "s.1"}, {**FOUND, "tool_use_id": "s.1"}],
+        [{**SEARCH, "id": ["srv_1"]}, FOUND],
+        [{**SEARCH, "name": ""}, FOUND],
+        [SEARCH, {**FOUND, "tool_use_id": ["srv_1"]}],
+        [SEARCH, {**FOUND, "content": [{"type": "web_search_result", "title": "t"}]}],
+        [SEARCH, {**FOUND, "content": 5}],
+        [{**_text(""), "citations": 5}],
+        [{"type": ["text"], "text": "b"}],
+    ],
+    ids=repr,
+)
+def test_odd_blocks_stay_here(blocks: list[Any]) -> None:
+    assert _sent(asks("a"), _own("b", [*blocks, _text("b")]))[1]["content"] == "b"
+
+
+@pytest.mark.parametrize("name", ["", "fs.read", "n" * 201])
+def test_own_calls_whose_name_must_change_stay_here(name: str) -> None:
+    """A declared tool has the same name as its calls (``wire_name``)."""
+    called = Message(
+        "assistant",
+        tool_calls=(ToolCall("c1", name, "{}"),),
+        native=Native("anthropic", "messages", "m", [{"type": "tool_use", "id": "c1", "name": name, "input": {}}]),
+    )
+    assert _sent(asks("a"), called, answer("c1", "x"))[1]["content"][0]["name"] not in ("", name)
+
+
+def test_a_block_of_an_unknown_kind_goes_back_without_its_cache_mark() -> None:
+    new = {"type": "new_kind", "more": 1}
+    own = _own("b", [{**new, "cache_control": {"type": "ephemeral"}}] * 5 + [_text("b")])
+    assert _sent(asks("a"), own)[1]["content"] == [new] * 5 + [_text("b")]

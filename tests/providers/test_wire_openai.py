@@ -107,6 +107,13 @@ def test_chat_keeps_what_a_compatible_server_wants_back() -> None:
         assert check(dialect, wire, context={"thinking": "enabled"}) == []
 
 
+@pytest.mark.parametrize("odd", [5, ["odd"], {"odd": 1}], ids=repr)
+def test_chat_reasoning_that_is_no_text_stays_here(odd: Any) -> None:
+    own = _chat("b", {"role": "assistant", "content": "b", "reasoning_content": odd, "name": odd})
+    for dialect in ("deepseek", "kimi", "openai-chat"):
+        assert to_wire(dialect, (asks("a"), own))[1] == {"role": "assistant", "content": "b"}
+
+
 def test_chat_own_form_of_something_else_stays_here() -> None:
     edited = _chat("b", {"role": "assistant", "content": "other", "name": "x"})
     assert _sent("openai-chat", asks("a"), edited)[1] == {"role": "assistant", "content": "b"}
@@ -152,6 +159,62 @@ def test_responses_server_tools_keep_their_ids_once() -> None:
     own = _own("b", [search, _output("b")])
     wire = _sent("openai-responses", asks("a"), own, asks("c"), own)
     assert [item["type"] for item in wire if item.get("role") != "user"] == ["web_search_call", "message", "message"]
+
+
+SEARCHED = {
+    "type": "web_search_call",
+    "id": "ws_1",
+    "status": "completed",
+    "action": {"type": "search", "query": "q"},
+}
+FILES = {"type": "file_search_call", "id": "fs_1", "status": "completed", "queries": ["q"]}
+RAN = {
+    "type": "code_interpreter_call",
+    "id": "ci_1",
+    "status": "completed",
+    "code": None,
+    "container_id": "c",
+    "outputs": None,
+}
+
+
+@pytest.mark.parametrize("item", [SEARCHED, FILES, RAN])
+def test_responses_server_tools_go_back_whole(item: dict[str, Any]) -> None:
+    own = _own("b", [item, _output("b")])
+    assert _sent("openai-responses", asks("a"), own)[1:] == [item, _output("b")]
+
+
+@pytest.mark.parametrize("item_id", ["", "rs_1", "ws 1", "ws_" + "1" * 62, 5, ["ws_1"], None], ids=repr)
+def test_responses_an_item_whose_id_is_none_keeps_the_response_here(item_id: Any) -> None:
+    own = _own("b", [{**SEARCHED, "id": item_id}, REASONING, _output("b")])
+    assert _sent("openai-responses", asks("a"), own)[1:] == [_output("b")]
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        {**SEARCHED, "status": 5},
+        {**SEARCHED, "status": ["completed"]},
+        {**SEARCHED, "action": "x"},
+        {**SEARCHED, "action": {"type": ["search"]}},
+        {**SEARCHED, "action": {"type": "find_in_page", "url": "u"}},
+        {key: FILES[key] for key in ("type", "id", "status")},
+        {**FILES, "queries": [1]},
+        {**FILES, "results": "x"},
+        {key: RAN[key] for key in ("type", "id", "status", "container_id")},
+        {**RAN, "container_id": None},
+        {**RAN, "outputs": ["x"]},
+        {**REASONING, "summary": 5},
+        {**REASONING, "summary": ["x"]},
+        _output("", phase=5),
+        {"type": "message", "role": "assistant", "content": [{"type": ["output_text"], "text": ""}]},
+        {"type": ["odd"]},
+    ],
+    ids=repr,
+)
+def test_responses_an_odd_item_keeps_the_response_here(item: dict[str, Any]) -> None:
+    own = _own("b", [REASONING, item, _output("b", phase="final")])
+    assert _sent("openai-responses", asks("a"), own)[1:] == [_output("b")]
 
 
 def test_responses_own_items_keep_ids_unique() -> None:
