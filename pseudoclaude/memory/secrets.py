@@ -76,7 +76,7 @@ def _looks_random(value: str) -> bool:
     """Letters and digits mixed, as in a key; not a word, a path, a call, a dotted name, a term or a measure (``12-character``)."""
     if "/" in value and not re.search(r"[+=]|[A-Za-z0-9/]{30,}", value):
         return False
-    if re.match(r"[~.]{0,2}/\w+/", value) and not re.search("[+=]", value):
+    if re.fullmatch(r"[~.]{0,2}/?(?:(?:Users|[a-z][a-z_.-]*[0-9]{0,3})/)+[\w.-]*", value):
         return False
     if re.fullmatch(r"[A-Za-z_]\w*(?:\.\w+)+|[0-9]+(?:-[A-Za-z]+)+", value):
         return False
