@@ -20,6 +20,7 @@ import msgspec
 
 from pseudoclaude.compact.rounds import (
     NOTE,
+    SUMMARY_NOTE,
     carried_request,
     is_note,
     latest_request,
@@ -34,11 +35,7 @@ from pseudoclaude.messages import History, Message
 from pseudoclaude.ports import Provider, Reply, Request, ToolSpec
 from pseudoclaude.settings import Settings
 
-BOUNDARY = (
-    NOTE
-    + "the conversation before this point was compacted into the summary below. It is not the full text of files, errors or tool "
-    "results: read them again where a detail matters, and do not rely on file contents you only know from here.]"
-)
+BOUNDARY = SUMMARY_NOTE
 
 SUMMARY_PROMPT = """\
 The context is nearly full. Write a summary that will replace the conversation above; whoever continues the task sees only it, the \
