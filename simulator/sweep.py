@@ -80,6 +80,9 @@ class Sweep:
         self._builder = DiskBuilder(recording)
         self._seen: dict[tuple[bytes, str], _Seen] = {}
         self._second: dict[tuple[bytes, str], None] = {}
+        self._recovered_again: dict[bytes, Recovered] = {}
+        self._promises_of: Recording | None = None
+        self._promises: dict[tuple[int, bool], tuple[tuple[int, int], str]] = {}
         self._trees: set[bytes] = set()
         self._digest = TreeDigest()
         self._last: dict[str, CrashState] = {}
@@ -226,15 +229,16 @@ class Sweep:
         disk = builder.build(later)
         tree = self._digest.of(disk)
         session = recording.sessions[0]
-        bounds = bounds_at(recording.ops, session.folder, later.point, power=later.model != "kill")
-        promised = [session.histories[step] for step in range(bounds[0], bounds[1] + 1)]
-        key = (tree, "|".join(f"{len(history)}{history[-1:]!r}" for history in promised))
+        bounds, promised = self._promised(recording, later)
+        key = (tree, promised)
         self._trees.add(tree)
         if key in self._second:
             return
         self._second[key] = None
-        recovered = self._recoverer.recover(disk, session.folder)
-        self.result.deep_checks += 1
+        recovered = self._recovered_again.get(tree)
+        if recovered is None:
+            recovered = self._recovered_again[tree] = self._recoverer.recover(disk, session.folder)
+            self.result.deep_checks += 1
         case = Evidence(recording, session, recovered, *bounds)
         verdicts = [judge(name, case) for name in ("O1", "O2", "O3", "O5", "O11")]
         broken = [(verdict.oracle, verdict.message) for verdict in verdicts if verdict is not None and verdict.message]
@@ -243,6 +247,20 @@ class Sweep:
             token = f"{token_of(self._recording, state)}+{encode_state(recording.ops, later)}"
             name, message = broken[0]
             self._fail(token, later, [("O10", f"after a crash of the recovery, {name}: {message}")], recording.ops)
+
+    def _promised(self, recording: Recording, later: CrashState) -> tuple[tuple[int, int], str]:
+        """The bounds at a point of a recovery, and the histories between them as text that equal ones share."""
+        power = later.model != "kill"
+        if self._promises_of is not recording:
+            self._promises_of, self._promises = recording, {}
+        found = self._promises.get((later.point, power))
+        if found is None:
+            session = recording.sessions[0]
+            bounds = bounds_at(recording.ops, session.folder, later.point, power=power)
+            histories = [session.histories[step] for step in range(bounds[0], bounds[1] + 1)]
+            text = "|".join(f"{len(history)}{history[-1:]!r}" for history in histories)
+            found = self._promises[(later.point, power)] = (bounds, text)
+        return found
 
 
 def _covers(known: tuple[int, int, bool], bounds: tuple[int, int, bool]) -> bool:
