@@ -275,6 +275,8 @@ def _answered(message: Message, results: list[Message]) -> list[bool]:
 def _same(history: History, loaded: Loaded) -> bool:
     if history == loaded.messages:
         return not loaded.truncated
+    if not loaded.truncated:
+        return False  # with nothing trimmed only an equal history is the same
     expected, dropped = settled(history)
     return expected == loaded.messages and dropped == loaded.truncated
 

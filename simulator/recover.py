@@ -6,7 +6,6 @@ For every session the recording knows: look at it (``load``), open it for append
 from __future__ import annotations
 
 import hashlib
-import posixpath
 from collections.abc import Callable
 
 from pseudoclaude.messages import History, Message
@@ -40,7 +39,7 @@ class Recoverer:
         """What the product does with ``disk``.  ``log`` records the calls of the opening and the append, for a second crash."""
         fs = SimFileSystem(disk, paths=self._paths(disk))
         loaded = self._look(folder, lambda: self._product.load(folder, fs=fs, dangling="trim"), fs)
-        marked = fs.peek(posixpath.join(folder, UNSYNCED_NAME)) is not None
+        marked = fs.peek(f"{folder}/{UNSYNCED_NAME}") is not None
         fs.log = log
         reopened, untouched = self._live(folder, fs, log)
         fs.log = None
@@ -70,7 +69,7 @@ class Recoverer:
                 dangling="trim",
             )
             try:
-                untouched = not fs.changed_besides(posixpath.join(folder, LOCK_NAME))
+                untouched = not fs.changed_besides(f"{folder}/{LOCK_NAME}")
                 if log is not None:
                     log.ack(folder, OPENED, durable=self._settings.durability != "off")
                     log.issue(folder, APPENDED)
@@ -116,7 +115,7 @@ def _spills(folder: str, messages: History, fs: SimFileSystem) -> tuple[SpillSee
     for message in messages:
         spill = message.tool_result.spill if message.tool_result is not None else None
         if spill is not None:
-            data = fs.peek(posixpath.join(folder, spill.path))
+            data = fs.peek(f"{folder}/{spill.path}")
             digest = "" if data is None else hashlib.sha256(data).hexdigest()
             seen.append(SpillSeen(spill.path, spill.bytes, spill.sha256, -1 if data is None else len(data), digest))
     return tuple(seen)

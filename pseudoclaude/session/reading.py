@@ -38,9 +38,11 @@ class LogReader:
             replay.block(block, offset)
             offset += len(block)
             held = [data[cut:]] if cut < len(data) else []
+        if not held:
+            return False
         rest = b"".join(held)
         replay.block(rest, offset)
-        return bool(rest) and not rest.endswith(b"\x00")
+        return not rest.endswith(b"\x00")
 
     def header(self) -> Line | None:
         """The first line, if it is a whole header."""

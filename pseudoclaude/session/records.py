@@ -229,7 +229,9 @@ def decode_line(raw: bytes) -> Line | BadLine:
         if _CRC.match(raw, len(raw) - CRC_BYTES) is not None:
             return _bad_crc(raw)
         checksum = 0
-    if not checksum and not raw.isascii():  # a sealed line is what its writer wrote; the decoder checks the texts that count
+    if (
+        not checksum and not raw.isascii()
+    ):  # a sealed line is what its writer wrote; the decoder checks the texts that count
         bad = _bad_utf8(raw)
         if bad is not None:
             return bad

@@ -87,11 +87,14 @@ class Replay:
     def _one_by_one(self, lines: list[bytes], offset: int) -> int:
         """Take lines from ``offset`` on; where the next one begins."""
         for raw in lines:
-            line = decode_line(raw) if offset else None
-            if type(line) is Line:
-                self._record(line, offset, raw)
-            else:
+            if not offset or b"\x00" in raw:
                 self._line(raw, offset, ended=True)
+            else:
+                line = decode_line(raw)
+                if type(line) is Line:
+                    self._record(line, offset, raw)
+                elif isinstance(line, BadLine):
+                    self._no_record(line, offset, raw, ended=True)
             offset += len(raw) + 1
         return offset
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import posixpath
 from collections.abc import Iterator
 
 from pseudoclaude.messages import History, Spill
@@ -28,7 +27,7 @@ def spill_problem(folder: str, spill: Spill, fs: FileSystem) -> str:
     """What is wrong with a spilled file, in words; empty when its size and digest are right."""
     if not stays_inside(spill.path):
         return "is named outside the session's folder and was not looked at"
-    path = posixpath.join(folder, spill.path)
+    path = f"{folder}/{spill.path}"
     try:
         stat = fs.stat(path)
         if stat.kind != "file":
@@ -51,7 +50,7 @@ def stays_inside(path: str) -> bool:
 def has_spills(folder: str, fs: FileSystem) -> bool:
     """Whether there are spilled results.  Raises ``OSError`` when the folder is there and cannot be listed."""
     try:
-        return bool(fs.listdir(posixpath.join(folder, SPILL_FOLDER)))
+        return bool(fs.listdir(f"{folder}/{SPILL_FOLDER}"))
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ENOTDIR):
             return False

@@ -17,7 +17,6 @@ and, only if repair changed what the log replays to, a ``recover`` record.
 
 from __future__ import annotations
 
-import posixpath
 import threading
 from collections.abc import Iterable, Sequence
 from types import TracebackType
@@ -63,7 +62,7 @@ class LogWriter:
         """What the log held when it was opened."""
         self.model = loaded.model
         """Written with the next record when it differs from what the log says."""
-        self._mark_path = posixpath.join(folder, UNSYNCED_NAME)
+        self._mark_path = f"{folder}/{UNSYNCED_NAME}"
         self._settings = settings
         self._fs = fs
         self._clock = clock
@@ -71,7 +70,7 @@ class LogWriter:
         self._dangling = dangling
         self._cwd = cwd
         self._mutex = threading.RLock()
-        self._file = LogFile(posixpath.join(folder, LOG_NAME), fs, size=loaded.size, ends_open=loaded.ends_open)
+        self._file = LogFile(f"{folder}/{LOG_NAME}", fs, size=loaded.size, ends_open=loaded.ends_open)
         self._next_n = loaded.next_n
         self._written_n = self._synced_n = loaded.next_n - 1
         self._written_model = loaded.model
@@ -344,7 +343,7 @@ def open_log(
     durable = settings.durability != "off"
     try:
         make_folders(folder, fs, durable=durable)
-        lock_fd = take_lock(posixpath.join(folder, LOCK_NAME), owner, fs, durable=durable)
+        lock_fd = take_lock(f"{folder}/{LOCK_NAME}", owner, fs, durable=durable)
     except OSError as error:
         raise SessionUnreadable(
             f"the session folder cannot be opened for append: {error.strerror or error}",
@@ -357,7 +356,7 @@ def open_log(
         if loaded.state == "unsupported":
             raise UnsupportedVersion(
                 loaded.findings[0].text,
-                where=posixpath.join(folder, LOG_NAME),
+                where=f"{folder}/{LOG_NAME}",
                 still_true="Not a byte was changed",
                 do_next="Open it with a newer PseudoClaude",
             )
