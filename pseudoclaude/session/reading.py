@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pseudoclaude.ports import FileSystem
-from pseudoclaude.session.records import BOM, Line, decode_line, salvage, segments
+from pseudoclaude.session.records import BOM, Line, decode_line, segments
 from pseudoclaude.session.replay import Replay
+from pseudoclaude.session.salvage import salvage
 
 CHUNK_BYTES = 1 << 17
 HEAD_BYTES = 1 << 16

@@ -16,7 +16,6 @@ one; it does not tell a whole line of this session from a whole line of another 
 
 from __future__ import annotations
 
-import bisect
 import json
 import re
 import zlib
@@ -33,18 +32,12 @@ from pseudoclaude.text import clean
 
 VERSION = 1
 BOM = b"\xef\xbb\xbf"
-SALVAGE_EFFORT = 16
-"""Salvage hashes at most this many times the length of a bad line, so that loading stays linear."""
 
 NUMBER_MAX = 2**52
 """A record number beyond this says nothing: the record counts, its number does not (so that the next number can always be written)."""
 
 CRC_BYTES = 18
 _CRC = re.compile(rb',"crc":"([0-9a-f]{8})"\}\Z')
-_TRAILER = re.compile(rb',"crc":"[0-9a-f]{8}"\}')
-_RECORD_START = re.compile(rb'\{"type":"[a-z_]{1,40}",(?="n":|"version":)')
-_INSIDE = (b",", b"]", b"}")
-_VALUE_FOLLOWS = (b":", b"[", b",")
 _NUL_RUN = re.compile(rb"\x00+")
 
 
@@ -369,43 +362,3 @@ def _mend(value: Any) -> tuple[Any, bool]:
 def _entries(value: dict[str, Any]) -> list[Any]:
     entries = value.get("messages")
     return entries if isinstance(entries, list) else []
-
-
-def salvage(raw: bytes) -> list[tuple[int, int, Line]]:
-    """Whole records with a right crc inside a bad segment: ``(start, end, line)``, in order.
-
-    A record of ours that was glued to a torn one, or to another, is found by its beginning and its checksum.  What lies *inside* another
-    record - a model may send a native payload that looks like a record of ours - is none: it begins in a payload where a JSON value may begin,
-    or ends where one may end.  Either is enough to refuse it, since a tear may have taken the other.
-    """
-    found: list[tuple[int, int, Line]] = []
-    budget = len(raw) * SALVAGE_EFFORT
-    starts = [match.start() for match in _RECORD_START.finditer(raw) if not _may_be_nested(raw, match.start())]
-    first = 0
-    for trailer in _TRAILER.finditer(raw):
-        end = trailer.end()
-        if raw[end : end + 1] in _INSIDE:
-            continue
-        wanted = int(raw[end - 10 : end - 2], 16)
-        for index in range(first, len(starts)):
-            start = starts[index]
-            if start >= trailer.start():
-                break
-            budget -= end - start
-            if budget < 0:
-                return found
-            if zlib.crc32(b"}", zlib.crc32(memoryview(raw)[start : trailer.start()])) == wanted:
-                line = decode_line(raw[start:end])
-                if isinstance(line, Line):
-                    found.append((start, end, line))
-                    first = bisect.bisect_left(starts, end)
-                break
-    return found
-
-
-def _may_be_nested(raw: bytes, start: int) -> bool:
-    """Could what begins at ``start`` be a value inside a native payload, the one place where foreign objects stand in our records?"""
-    before = start
-    while before and raw[before - 1] in b" \t\r":
-        before -= 1
-    return raw[before - 1 : before] in _VALUE_FOLLOWS and raw.find(b'"payload":', 0, before) >= 0

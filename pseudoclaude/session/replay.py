@@ -28,7 +28,8 @@ from pseudoclaude.errors import InvalidMessage
 from pseudoclaude.messages import Message
 from pseudoclaude.session.findings import Account, Finding, Hole
 from pseudoclaude.session.plain import PlainRun, plain_run
-from pseudoclaude.session.records import BOM, BadLine, Line, around_nuls, decode_line, salvage
+from pseudoclaude.session.records import BOM, BadLine, Line, around_nuls, decode_line
+from pseudoclaude.session.salvage import salvage
 
 EXCERPT_CHARS = 200
 PLAIN_LINES_MIN = 16

@@ -14,9 +14,9 @@ from pseudoclaude.session.records import (
     encode_header,
     encode_message,
     encode_replace,
-    salvage,
     segments,
 )
+from pseudoclaude.session.salvage import salvage
 from tests.session.build import TS, calls, line, replaced, user
 
 
