@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from simulator.digest import TreeDigest
+from simulator.digest import Look, TreeDigest
 from simulator.index_oracles import judge_run
 from simulator.memory_oracles import MemoryEvidence, judge_memory, memory_applicable
 from simulator.memory_recover import MemoryRecoverer
@@ -42,27 +42,27 @@ class MemorySweep:
             None if recording.memory is None else MemoryRecoverer(product, scenario.settings, recording.memory)
         )
         self._stores = TreeDigest(under=() if recording.memory is None else recording.memory.folders)
-        self._seen: dict[bytes, _Seen] = {}
-        self._waiting: dict[bytes, None] = {}
+        self._seen: dict[object, _Seen] = {}
+        self._waiting: dict[Look, None] = {}
         self._bounds: dict[tuple[int, bool], Bounds] = {}
 
     def of_the_run(self) -> list[Verdict]:
         """Verdicts on the recorded run itself."""
         return [verdict for verdict in judge_run(self._recording) if verdict.oracle in self.applicable]
 
-    def of_state(self, state: CrashState, disk: Disk, tree: bytes) -> list[Verdict]:
+    def of_state(self, state: CrashState, disk: Disk, tree: Look) -> list[Verdict]:
         """Verdicts on one crash state; none when an earlier one with the same stores and bounds has given them.  ``tree`` stands for the disk."""
         if self._memory is None or self._recoverer is None:
             return []
         bounds = self._bounds_at(state)
         stores = self._stores.of(disk)
-        seen = self._seen.get(stores + tree if stores in self._waiting else stores)
+        seen = self._seen.get((stores, tree) if stores in self._waiting else stores)
         if seen is None:
             self.starts += 1
             seen = _Seen(self._recoverer.recover(disk), [])
             if seen.remembered.taken or seen.remembered.waiting:
                 self._waiting[stores] = None
-            self._seen[stores + tree if stores in self._waiting else stores] = seen
+            self._seen[(stores, tree) if stores in self._waiting else stores] = seen
         elif any(_covers(earlier, bounds) for earlier in seen.bounds):
             return []
         seen.bounds.append(bounds)

@@ -12,7 +12,7 @@ import msgspec
 
 from simulator.again import second_recording
 from simulator.crash import BLOCK_BYTES, Bounds, DiskBuilder, Model, Tears, crash_states
-from simulator.digest import TreeDigest
+from simulator.digest import Look, TreeDigest
 from simulator.memory_sweep import MemorySweep
 from simulator.oracles import BOUND_ORACLES, DISK_ORACLES, Evidence, applicable, bounds_at, excused_at, judge
 from simulator.product import Product
@@ -78,13 +78,13 @@ class Sweep:
         self._scenario = scenario
         self._tears = tears
         self._builder = DiskBuilder(recording)
-        self._seen: dict[tuple[bytes, str], _Seen] = {}
-        self._second: dict[tuple[bytes, str], None] = {}
-        self._recovered_again: dict[bytes, Recovered] = {}
+        self._seen: dict[tuple[Look, str], _Seen] = {}
+        self._second: dict[tuple[Look, str], None] = {}
+        self._recovered_again: dict[Look, Recovered] = {}
         self._promises_of: Recording | None = None
         self._promises: dict[tuple[int, bool], tuple[tuple[int, int], str]] = {}
-        self._trees: set[bytes] = set()
-        self._digest = TreeDigest()
+        self._trees: set[Look] = set()
+        self._digest = TreeDigest(small=tears == "every_byte")
         self._last: dict[str, CrashState] = {}
         self._memory = MemorySweep(recording, product, scenario)
         self._bounds: dict[tuple[str, int, bool], tuple[int, int, bool]] = {}
@@ -149,7 +149,7 @@ class Sweep:
         return found
 
     def _first_time(
-        self, state: CrashState, session: SessionRecord, disk: Disk, part: bytes, bounds: tuple[int, int, bool]
+        self, state: CrashState, session: SessionRecord, disk: Disk, part: Look, bounds: tuple[int, int, bool]
     ) -> None:
         recovered = self._recoverer.recover(disk, session.folder)
         self.result.deep_checks += 1
@@ -191,7 +191,9 @@ class Sweep:
             self._fail(token_of(self._recording, state), state, failed, self._recording.ops)
 
     def _count(self, name: str, broken: bool) -> None:
-        tally = self.result.oracles.setdefault(name, Tally())
+        tally = self.result.oracles.get(name)
+        if tally is None:
+            tally = self.result.oracles[name] = Tally()
         self.result.checks += 1
         if broken:
             tally.broken += 1
