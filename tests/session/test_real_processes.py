@@ -33,8 +33,19 @@ def test_a_second_process_is_refused_and_told_who_is_first_until_that_one_dies(t
 
 
 def test_the_lock_is_not_inherited_by_a_child(tmp_path):
-    writer = SessionWriter.open(tmp_path / "s")
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
-        writer.close()
-        SessionWriter.open(tmp_path / "s").close()
-        child.communicate(b"\n")
+    """The child keeps every inheritable descriptor, and the writer never closes: its process drops the lock by dying."""
+    holder = (
+        "import subprocess, sys\n"
+        "from pseudoclaude.session import SessionWriter\n"
+        "writer = SessionWriter.open(sys.argv[1])\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'input()'], stdin=0, close_fds=False)\n"
+        "print(child.pid, flush=True)\n"
+        "import os; os._exit(0)\n"
+    )
+    command = [sys.executable, "-c", holder, str(tmp_path / "s")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline().strip().isdigit(), "the child runs"
+        assert process.wait(timeout=30) == 0
+        with SessionWriter.open(tmp_path / "s") as writer:
+            assert writer.loaded.state == "missing"
+        process.stdin.close()
