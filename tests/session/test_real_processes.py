@@ -38,7 +38,7 @@ def test_the_lock_is_not_inherited_by_a_child(tmp_path):
         "import subprocess, sys\n"
         "from pseudoclaude.session import SessionWriter\n"
         "writer = SessionWriter.open(sys.argv[1])\n"
-        "child = subprocess.Popen([sys.executable, '-c', 'input()'], stdin=0, close_fds=False)\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import sys; sys.stdin.read()'], stdin=0, close_fds=False)\n"
         "print(child.pid, flush=True)\n"
         "import os; os._exit(0)\n"
     )
