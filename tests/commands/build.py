@@ -15,7 +15,7 @@ from pseudoclaude.ports import Provider, Reply, Request
 from pseudoclaude.realworld import RealFileSystem, ThreadBackground
 from pseudoclaude.settings import Settings
 from simulator.world import SimClock, SimIds
-from tests.driving import Answer, Playing, said
+from tests.driving import Answer, Playing, assert_acceptable, said
 
 
 class Remembering:
@@ -31,6 +31,7 @@ class Remembering:
 
     def complete(self, request: Request, on_text: object = None) -> Reply:
         if request.purpose == "memory":
+            assert_acceptable(request.messages, [spec.name for spec in request.tools])
             self.memory_requests.append(request)
             return Reply(said(self.memory.pop(0) if self.memory else "[]"))
         return self.turns.complete(request, on_text)  # type: ignore[arg-type]

@@ -12,6 +12,7 @@ from pseudoclaude.messages import Message
 from pseudoclaude.ports import Background, Clock, FileSystem, Provider, Reply, Request
 from pseudoclaude.realworld import RealFileSystem
 from pseudoclaude.settings import Settings
+from tests.driving import assert_acceptable
 
 TURN = (Message("user", "Remember this."), Message("assistant", "I will."))
 
@@ -27,6 +28,7 @@ class ScriptedModel:
         self.requests: list[Request] = []
 
     def complete(self, request: Request, on_text: Callable[[str], None] | None = None) -> Reply:
+        assert_acceptable(request.messages, [spec.name for spec in request.tools])
         self.requests.append(request)
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
