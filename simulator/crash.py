@@ -21,7 +21,7 @@ from typing import Literal
 
 import msgspec
 
-from simulator.values import MUTATIONS, CrashState, Disk, Fill, Op, Recording, Tear
+from simulator.values import MUTATIONS, CrashState, Op, Recording, Tear
 
 Model = Literal["kill", "posix-min"]
 Tears = Literal["classes", "every_byte", "ends"]
@@ -32,8 +32,6 @@ SECTOR_BYTES = 512
 SUBSETS_ALL_UP_TO = 12
 BOUNDARIES_MAX = 8
 """Of the block boundaries inside one long write, the first and last few are tear points; the rest are counted as left out."""
-STALE = (b'\xa5stale\xa5{"type":"' * 64)[:1023] + b"\n"
-"""What lay in a block before: no text, and a newline now and then."""
 
 
 class Bounds(msgspec.Struct):
@@ -48,6 +46,8 @@ def crash_states(
 ) -> Iterator[CrashState]:
     """Every crash state of ``model``, in a fixed order, from ``first_point`` on."""
     bounds = bounds if bounds is not None else Bounds()
+    at_point = Pending(recording.ops)
+    write_tears = _WriteTears(recording.ops, tears, bounds)
     for point in range(first_point, len(recording.ops) + 1):
         interrupted = point if point < len(recording.ops) and recording.ops[point].kind in MUTATIONS else None
         if interrupted is None and point and not _newly_visible(recording.ops, point, first_point):
@@ -55,7 +55,10 @@ def crash_states(
         if model == "kill":
             yield from _kill_states(recording, point, interrupted, tears, bounds)
         else:
-            yield from _power_states(recording, point, interrupted, tears, bounds)
+            waiting = at_point.at(point)
+            if interrupted is not None:
+                waiting.append(interrupted)
+            yield from _power_states(recording.ops, point, waiting, write_tears)
 
 
 def _newly_visible(ops: tuple[Op, ...], point: int, first_point: int) -> bool:
@@ -85,48 +88,82 @@ def _kill_states(
 # --- power -----------------------------------------------------------------------------------------------------
 
 
-def _power_states(
-    recording: Recording, point: int, interrupted: int | None, tears: Tears, bounds: Bounds
-) -> Iterator[CrashState]:
-    waiting = pending(recording.ops, point)
-    if interrupted is not None:
-        waiting = [*waiting, interrupted]
-    forced = _half_certified(recording.ops, waiting, point)
+def _power_states(ops: tuple[Op, ...], point: int, waiting: list[int], tears: _WriteTears) -> Iterator[CrashState]:
+    forced = _half_certified(ops, waiting, point)
     free = [i for i in waiting if i not in forced]
-    for chosen in _subsets(free, bounds):
-        kept = tuple(sorted((*chosen, *forced)))
+    for chosen in _subsets(free, tears.bounds):
+        kept = tuple(sorted((*chosen, *forced))) if forced else chosen
         yield CrashState("posix-min", point, kept)
         for index in kept:
-            op = recording.ops[index]
+            op = ops[index]
             if op.kind == "rename" and op.parent != op.target_parent:
                 yield CrashState("posix-min", point, kept, doubled=index)
             if op.kind == "write":
-                for tear in _tears_of(index, op, tears, bounds):
+                for tear in tears.of(index):
                     yield CrashState("posix-min", point, kept, tear)
 
 
+class _WriteTears:
+    """The tears of each write, found once: a write is pending at many points."""
+
+    def __init__(self, ops: tuple[Op, ...], tears: Tears, bounds: Bounds) -> None:
+        self.bounds = bounds
+        self._ops = ops
+        self._tears = tears
+        self._known: dict[int, tuple[list[Tear], int]] = {}
+
+    def of(self, index: int) -> list[Tear]:
+        found = self._known.get(index)
+        if found is None:
+            bounds = Bounds()
+            tears = list(_tears_of(index, self._ops[index], self._tears, bounds))
+            found = self._known[index] = (tears, bounds.tears_left_out)
+        self.bounds.tears_left_out += found[1]
+        return found[0]
+
+
 def pending(ops: tuple[Op, ...], point: int) -> list[int]:
-    """Indexes of the changes before ``point`` that no sync before ``point`` certified.
+    """Indexes of the changes before ``point`` that no sync before ``point`` certified."""
+    return Pending(ops).at(point)
+
+
+class Pending:
+    """What is pending at each point of a run, for points that are asked for in order.
 
     A write that was in flight at a failed sync is never certified by a later one: the kernel may have dropped it and marked it clean.
     """
-    open_data: list[int] = []
-    open_names: list[int] = []
-    doomed: list[int] = []
-    for index in range(point):
-        op = ops[index]
+
+    def __init__(self, ops: tuple[Op, ...]) -> None:
+        self._ops = ops
+        self._restart()
+
+    def _restart(self) -> None:
+        self._point = 0
+        self._data: list[int] = []
+        self._names: list[int] = []
+        self._doomed: list[int] = []
+
+    def at(self, point: int) -> list[int]:
+        """Indexes of the changes before ``point`` that no sync before ``point`` certified."""
+        if point < self._point:
+            self._restart()
+        for index in range(self._point, point):
+            self._pass(index)
+        self._point = point
+        return sorted([*self._data, *self._names, *self._doomed])
+
+    def _pass(self, index: int) -> None:
+        ops, op = self._ops, self._ops[index]
         if op.kind in ("write", "truncate"):
-            open_data.append(index)
+            self._data.append(index)
         elif op.kind in MUTATIONS:
-            open_names.append(index)
+            self._names.append(index)
         elif op.kind == "fsync":
-            mine = [i for i in open_data if ops[i].inode == op.inode]
-            open_data = [i for i in open_data if ops[i].inode != op.inode]
             if op.error:
-                doomed += mine
+                self._doomed += [i for i in self._data if ops[i].inode == op.inode]
+            self._data = [i for i in self._data if ops[i].inode != op.inode]
         elif op.kind == "fsync_dir" and not op.error:
-            open_names = [i for i in open_names if not _certified_by(ops, i, index)]
-    return sorted([*open_data, *open_names, *doomed])
+            self._names = [i for i in self._names if not _certified_by(ops, i, index)]
 
 
 def _certified_by(ops: tuple[Op, ...], entry: int, sync: int) -> bool:
@@ -219,164 +256,3 @@ def _few(items: list[int], most: int, bounds: Bounds) -> list[int]:
     bounds.tears_left_out += len(items) - most
     half = most // 2
     return items[:half] + items[-half:]
-
-
-# --- building a disk -------------------------------------------------------------------------------------------
-
-
-def build_disk(recording: Recording, state: CrashState) -> Disk:
-    """The disk of one crash state, from nothing but the recording."""
-    return DiskBuilder(recording).build(state)
-
-
-class _Base(msgspec.Struct):
-    """What is certified at one crash point."""
-
-    key: tuple[bool, int]
-    files: dict[int, bytes]
-    folders: dict[int, dict[str, int]]
-    certified: frozenset[int]
-    late: tuple[int, ...]
-    """Certified changes of what a pending change before them touches: applied with the kept ones, in order."""
-    names: dict[tuple[int, ...], dict[int, dict[str, int]]]
-    """Folders after some of the pending entries were applied; most states of a point share them."""
-
-
-class DiskBuilder:
-    """Builds many disks of one recording.  States that differ only in file contents share their folders, as the same object."""
-
-    def __init__(self, recording: Recording) -> None:
-        self._recording = recording
-        self._current: _Base | None = None
-        self._made_folders = frozenset(op.inode for op in recording.ops if op.kind == "mkdir")
-
-    def build(self, state: CrashState) -> Disk:
-        ops = self._recording.ops
-        base = self._base(state)
-        files: dict[int, bytes] = dict(base.files)
-        entries: list[int] = []
-        for index in sorted((*state.kept, *base.late)) if base.late else state.kept:
-            if index in base.certified:
-                continue
-            op = ops[index]
-            if op.kind == "write":
-                tear = state.tear if state.tear is not None and state.tear.op == index else None
-                files[op.inode] = _written(files.get(op.inode, b""), op, tear)
-            elif op.kind == "truncate":
-                files[op.inode] = _truncated(files.get(op.inode, b""), op)
-            else:
-                entries.append(index)
-                if (
-                    op.kind in ("create", "rename")
-                    and op.inode not in base.folders
-                    and op.inode not in self._made_folders
-                ):
-                    files.setdefault(op.inode, b"")
-        return Disk(files, self._folders(base, entries, state.doubled))
-
-    def _folders(self, base: _Base, entries: list[int], doubled: int | None) -> dict[int, dict[str, int]]:
-        key = (*entries, -1 if doubled is None else doubled)
-        found = base.names.get(key)
-        if found is None:
-            found = {inode: dict(names) for inode, names in base.folders.items()}
-            for index in entries:
-                op = self._recording.ops[index]
-                if op.inode in self._made_folders:
-                    found.setdefault(op.inode, {})
-                _apply_entry(op, found, twice=index == doubled)
-            base.names[key] = found
-        return found
-
-    def _base(self, state: CrashState) -> _Base:
-        key = (state.model == "kill", state.point)
-        if self._current is None or self._current.key != key:
-            ops, point = self._recording.ops, state.point
-            waiting: set[int] = set() if state.model == "kill" else set(pending(ops, point))
-            files: dict[int, bytes] = dict(self._recording.base.files)
-            folders = {inode: dict(names) for inode, names in self._recording.base.folders.items()}
-            late = _late(ops, point, waiting)
-            left = waiting | set(late)
-            certified = [i for i in range(point) if ops[i].kind in MUTATIONS and i not in left]
-            for index in certified:
-                _apply(ops[index], files, folders)
-            self._current = _Base(key, files, folders, frozenset(certified), late, {})
-        return self._current
-
-
-def _late(ops: tuple[Op, ...], point: int, waiting: set[int]) -> tuple[int, ...]:
-    """The certified changes that must come after a pending one, because both, or others between, touch the same bytes or name."""
-    touched: dict[tuple[int, str], None] = {}
-    late: list[int] = []
-    for index in range(min(waiting, default=point), point):
-        op = ops[index]
-        if op.kind not in MUTATIONS:
-            continue
-        things = _touches(op)
-        if index not in waiting:
-            if not any(thing in touched for thing in things):
-                continue
-            late.append(index)
-        touched.update(dict.fromkeys(things))
-    return tuple(late)
-
-
-def _touches(op: Op) -> list[tuple[int, str]]:
-    """The bytes of an inode (no name), or names in folders."""
-    if op.kind in ("write", "truncate"):
-        return [(op.inode, "")]
-    if op.kind == "rename":
-        return [(op.parent, op.name), (op.target_parent, op.target_name)]
-    return [(op.parent, op.name)]
-
-
-def _apply(op: Op, files: dict[int, bytes], folders: dict[int, dict[str, int]]) -> None:
-    if op.kind == "write":
-        files[op.inode] = _written(files.get(op.inode, b""), op, None)
-    elif op.kind == "truncate":
-        files[op.inode] = _truncated(files.get(op.inode, b""), op)
-    else:
-        if op.kind == "create":
-            files.setdefault(op.inode, b"")
-        _apply_entry(op, folders)
-
-
-def _truncated(data: bytes, op: Op) -> bytes:
-    return data[: op.size] + bytes(max(0, op.size - len(data)))
-
-
-def _apply_entry(op: Op, folders: dict[int, dict[str, int]], *, twice: bool = False) -> None:
-    """Apply one change of a name.  ``twice``: a rename whose old name is still there."""
-    names = folders.setdefault(op.parent, {})
-    if op.kind == "create":
-        names[op.name] = op.inode
-    elif op.kind == "mkdir":
-        folders.setdefault(op.inode, {})
-        names[op.name] = op.inode
-    elif op.kind == "rename":
-        if names.get(op.name) == op.inode and not twice:
-            del names[op.name]
-        folders.setdefault(op.target_parent, {})[op.target_name] = op.inode
-    elif names.get(op.name) == op.inode:
-        del names[op.name]
-
-
-def _written(data: bytes, op: Op, tear: Tear | None) -> bytes:
-    start = op.offset
-    if len(data) < start:
-        data = data + bytes(start - len(data))
-    new = op.data if tear is None else _torn(data, op, tear)
-    return data[:start] + new + data[start + len(new) :] if start + len(new) < len(data) else data[:start] + new
-
-
-def _torn(data: bytes, op: Op, tear: Tear) -> bytes:
-    if tear.shape == "hole":
-        return bytes(tear.kept) + op.data[tear.kept :]
-    missing = tear.reach - tear.kept
-    return op.data[: tear.kept] + _filler(tear.fill, missing, data[op.offset + tear.kept : op.offset + tear.reach])
-
-
-def _filler(fill: Fill, count: int, old: bytes) -> bytes:
-    if fill == "old":
-        return old[:count]
-    fresh = bytes(count) if fill == "nul" else (STALE * (count // len(STALE) + 1))[:count]
-    return old[:count] + fresh[len(old[:count]) :]

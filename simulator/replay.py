@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from simulator.again import second_recording
-from simulator.crash import build_disk
+from simulator.build import build_disk
 from simulator.memory_sweep import look_at
 from simulator.oracles import ORACLES, Evidence, applicable, bounds_at, excused_at, judge
 from simulator.planted import PLANTED, product_of

@@ -11,16 +11,19 @@ from collections.abc import Collection, Iterable
 import msgspec
 
 from simulator.again import second_recording
-from simulator.crash import BLOCK_BYTES, Bounds, DiskBuilder, Model, Tears, crash_states
+from simulator.crash import BLOCK_BYTES, Bounds, Model, Tears, crash_states
 from simulator.digest import Look, TreeDigest
+from simulator.looks import Looks
 from simulator.memory_sweep import MemorySweep
-from simulator.oracles import BOUND_ORACLES, DISK_ORACLES, Evidence, applicable, bounds_at, excused_at, judge
+from simulator.oracles import BOUND_ORACLES, DISK_ORACLES, ORACLES, Evidence, Judge, applicable, bounds_at, excused_at
 from simulator.product import Product
 from simulator.recover import Recoverer
 from simulator.scenario import Crash, Scenario
 from simulator.token import encode_state, token_of
 from simulator.values import MUTATIONS, CrashState, Disk, Op, OracleName, Recording, Recovered, SessionRecord, Verdict
 
+AGAIN: tuple[OracleName, ...] = ("O1", "O2", "O3", "O5", "O11")
+"""What must hold after a crash of the recovery, for O10 to hold."""
 FAILURES_KEPT = 200
 """Failures whose token is kept, a scenario; all are counted."""
 
@@ -68,6 +71,15 @@ class _Seen(msgspec.Struct):
     bounds: list[tuple[int, int, bool]]
 
 
+class _Judges:
+    """The oracles of one session: all of them, and those that depend on the crash point."""
+
+    def __init__(self, names: Iterable[OracleName]) -> None:
+        self.names = frozenset(names)
+        self.of_bounds = [(name, oracle) for name, oracle in BOUND_ORACLES.items() if name in self.names]
+        self.all = [*self.of_bounds, *[(name, oracle) for name, oracle in DISK_ORACLES.items() if name in self.names]]
+
+
 class Sweep:
     """Sweeps one recording; ``run`` may be called for several models."""
 
@@ -77,26 +89,27 @@ class Sweep:
         self._recoverer = Recoverer(product, scenario.settings)
         self._scenario = scenario
         self._tears = tears
-        self._builder = DiskBuilder(recording)
         self._seen: dict[tuple[Look, str], _Seen] = {}
         self._second: dict[tuple[Look, str], None] = {}
         self._recovered_again: dict[Look, Recovered] = {}
         self._promises_of: Recording | None = None
+        self._told: list[str] = []
         self._promises: dict[tuple[int, bool], tuple[tuple[int, int], str]] = {}
         self._trees: set[Look] = set()
         self._digest = TreeDigest(small=tears == "every_byte")
+        self._looks = Looks(recording, self._digest)
         self._last: dict[str, CrashState] = {}
         self._memory = MemorySweep(recording, product, scenario)
         self._bounds: dict[tuple[str, int, bool], tuple[int, int, bool]] = {}
         self._parts = _parts_of(recording)
         """What each session sees of a disk, where that is not all there is."""
-        self._applicable = {session.folder: applicable(recording, session) for session in recording.sessions}
+        self._judges = {session.folder: _Judges(applicable(recording, session)) for session in recording.sessions}
 
     def run(self, crash: Crash, *, until: Collection[OracleName] = ()) -> SweepResult:
         """Every crash of every model the scenario asks for; or, with ``until``, only up to where each of these oracles has broken."""
         wanted = self._scenario.expect.oracles
         if wanted != "all":
-            self._applicable = {folder: names & set(wanted) for folder, names in self._applicable.items()}
+            self._judges = {folder: _Judges(judges.names & set(wanted)) for folder, judges in self._judges.items()}
         self._take(self._memory.of_the_run(), _at_the_end(self._recording))
         for model in crash.models:
             points = _replace_points(self._recording) if crash.during == "replace" else None
@@ -107,7 +120,7 @@ class Sweep:
                         return self.result
         self.result.trees = len(self._trees)
         self.result.samples = {model: token_of(self._recording, state) for model, state in self._last.items()}
-        for names in (*self._applicable.values(), self._memory.applicable):
+        for names in (*[judges.names for judges in self._judges.values()], self._memory.applicable):
             for name in names:
                 tally = self.result.oracles.setdefault(name, Tally())
                 if not tally.held and not tally.broken:
@@ -122,22 +135,23 @@ class Sweep:
         self.result.states += 1
         self.result.model_states[state.model] = self.result.model_states.get(state.model, 0) + 1
         self._last[state.model] = state
-        disk = self._builder.build(state)
-        tree = self._digest.of(disk)
+        tree = self._looks.of(state)
         self._trees.add(tree)
-        self._take(self._memory.of_state(state, disk, tree), state)
+        if self._recording.memory is not None:
+            self._take(self._memory.of_state(state, self._looks.disk(state), tree), state)
         for session in self._recording.sessions:
-            part = self._parts[session.folder].of(disk) if self._parts else tree
+            part = self._parts[session.folder].of(self._looks.disk(state)) if self._parts else tree
             bounds = self._bounds_of(session, state)
             self.result.excused += bounds[2]
             seen = self._seen.get((part, session.folder))
             if seen is None:
+                disk = self._looks.disk(state)
                 self._first_time(state, session, disk, part, bounds)
                 if crash.again:
                     self._crash_again(state, session, disk)
             elif not any(_covers(known, bounds) for known in seen.bounds):
                 seen.bounds.append(bounds)
-                self._judge(state, session, seen.recovered, bounds, tuple(BOUND_ORACLES))
+                self._judge(state, session, seen.recovered, bounds, self._judges[session.folder].of_bounds)
 
     def _bounds_of(self, session: SessionRecord, state: CrashState) -> tuple[int, int, bool]:
         """What was promised and begun; the same for all states of a point."""
@@ -154,7 +168,7 @@ class Sweep:
         recovered = self._recoverer.recover(disk, session.folder)
         self.result.deep_checks += 1
         self._seen[(part, session.folder)] = _Seen(recovered, [bounds])
-        self._judge(state, session, recovered, bounds, (*BOUND_ORACLES, *DISK_ORACLES))
+        self._judge(state, session, recovered, bounds, self._judges[session.folder].all)
 
     def _judge(
         self,
@@ -162,19 +176,16 @@ class Sweep:
         session: SessionRecord,
         recovered: Recovered,
         bounds: tuple[int, int, bool],
-        names: Iterable[OracleName],
+        judges: Iterable[tuple[OracleName, Judge]],
     ) -> None:
         case = Evidence(self._recording, session, recovered, *bounds)
         failed: list[tuple[OracleName, str]] = []
-        for name in names:
-            if name not in self._applicable[session.folder]:
-                continue
-            verdict = judge(name, case)
-            if verdict is None:
-                continue
-            self._count(name, verdict.outcome == "broken")
-            if verdict.outcome == "broken":
-                failed.append((name, verdict.message))
+        for name, oracle in judges:
+            broken = oracle(case)
+            if broken is not None:
+                self._count(name, bool(broken))
+                if broken:
+                    failed.append((name, broken))
         if failed:
             self.result.mixtures += any(name == "O6" for name, _ in failed)
             self.result.lost += any(name == "O3" for name, _ in failed)
@@ -217,19 +228,18 @@ class Sweep:
         if second is None:
             return
         recording, first_point = second
-        builder = DiskBuilder(recording)
+        looks = Looks(recording, self._digest)
         models: tuple[Model, ...] = ("kill", "posix-min") if state.model == "kill" else ("posix-min",)
         for model in models:
             for later in crash_states(
                 recording, model, tears="ends", first_point=first_point, bounds=self.result.bounds
             ):
-                self._judge_again(state, later, recording, builder)
+                self._judge_again(state, later, recording, looks)
 
-    def _judge_again(self, state: CrashState, later: CrashState, recording: Recording, builder: DiskBuilder) -> None:
+    def _judge_again(self, state: CrashState, later: CrashState, recording: Recording, looks: Looks) -> None:
         self.result.states += 1
         self.result.model_states["again"] = self.result.model_states.get("again", 0) + 1
-        disk = builder.build(later)
-        tree = self._digest.of(disk)
+        tree = looks.of(later)
         session = recording.sessions[0]
         bounds, promised = self._promised(recording, later)
         key = (tree, promised)
@@ -239,11 +249,10 @@ class Sweep:
         self._second[key] = None
         recovered = self._recovered_again.get(tree)
         if recovered is None:
-            recovered = self._recovered_again[tree] = self._recoverer.recover(disk, session.folder)
+            recovered = self._recovered_again[tree] = self._recoverer.recover(looks.disk(later), session.folder)
             self.result.deep_checks += 1
         case = Evidence(recording, session, recovered, *bounds)
-        verdicts = [judge(name, case) for name in ("O1", "O2", "O3", "O5", "O11")]
-        broken = [(verdict.oracle, verdict.message) for verdict in verdicts if verdict is not None and verdict.message]
+        broken = [(name, message) for name in AGAIN if (message := ORACLES[name](case))]
         self._count("O10", bool(broken))
         if broken:
             token = f"{token_of(self._recording, state)}+{encode_state(recording.ops, later)}"
@@ -253,14 +262,14 @@ class Sweep:
     def _promised(self, recording: Recording, later: CrashState) -> tuple[tuple[int, int], str]:
         """The bounds at a point of a recovery, and the histories between them as text that equal ones share."""
         power = later.model != "kill"
+        session = recording.sessions[0]
         if self._promises_of is not recording:
             self._promises_of, self._promises = recording, {}
+            self._told = [f"{len(history)}{history[-1:]!r}" for history in session.histories]
         found = self._promises.get((later.point, power))
         if found is None:
-            session = recording.sessions[0]
             bounds = bounds_at(recording.ops, session.folder, later.point, power=power)
-            histories = [session.histories[step] for step in range(bounds[0], bounds[1] + 1)]
-            text = "|".join(f"{len(history)}{history[-1:]!r}" for history in histories)
+            text = "|".join(self._told[bounds[0] : bounds[1] + 1])
             found = self._promises[(later.point, power)] = (bounds, text)
         return found
 

@@ -8,7 +8,8 @@ from collections.abc import Callable
 import pytest
 
 from pseudoclaude.ports import OpenMode
-from simulator.crash import SUBSETS_ALL_UP_TO, Bounds, DiskBuilder, Model, build_disk, crash_states
+from simulator.build import DiskBuilder, build_disk
+from simulator.crash import SUBSETS_ALL_UP_TO, Bounds, Model, crash_states
 from simulator.disk import DiskFault, FaultPlan, OpLog, SimFileSystem
 from simulator.values import ROOT, CrashState, Disk, Recording, Tear, visible
 from tests.disk.exhaustive import Tree, kill_trees, power_trees

@@ -16,10 +16,12 @@ one; it does not tell a whole line of this session from a whole line of another 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import zlib
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -35,6 +37,10 @@ BOM = b"\xef\xbb\xbf"
 
 NUMBER_MAX = 2**52
 """A record number beyond this says nothing: the record counts, its number does not (so that the next number can always be written)."""
+
+REMEMBERED_BYTES = 4096
+REMEMBERED_LINES = 512
+"""How long a line may be to be remembered, and how many are: two megabytes of log at most."""
 
 CRC_BYTES = 18
 _CRC = re.compile(rb',"crc":"([0-9a-f]{8})"\}\Z')
@@ -146,11 +152,16 @@ class Line(msgspec.Struct):
     checksum: int = msgspec.field(default=0, name="(checksum)")
     """Set here: the checksum of a sealed line; 0 for one without."""
 
+    made: Message | None = msgspec.field(default=None, name="(made)")
+    """Kept here: the message of the record, once somebody asked for it."""
+
     def message(self) -> Message:
         """The message of a ``message`` record; ``InvalidMessage`` if it is none."""
-        if self.role is None:
-            raise InvalidMessage("a message record without a role")
-        return Message(self.role, self.content, self.tool_calls, self.tool_result, self.native, self.stop)
+        if self.made is None:
+            if self.role is None:
+                raise InvalidMessage("a message record without a role")
+            self.made = Message(self.role, self.content, self.tool_calls, self.tool_result, self.native, self.stop)
+        return self.made
 
 
 class BadLine(msgspec.Struct, frozen=True):
@@ -212,7 +223,15 @@ def around_nuls(raw: bytes, offset: int) -> Iterator[tuple[int, bytes, bool]]:
 
 
 def decode_line(raw: bytes) -> Line | BadLine:
-    """One segment as a record, or why it is none.  Never raises."""
+    """One segment as a record, or why it is none.  Never raises.
+
+    Short lines that were decoded lately are remembered: a session is looked at, opened and confirmed, which is three readings of the same bytes.
+    So equal lines give the same ``Line``, which nobody changes.
+    """
+    return _remembered(raw) if len(raw) <= REMEMBERED_BYTES else _decoded(raw)
+
+
+def _decoded(raw: bytes) -> Line | BadLine:
     if raw[-1:] in b" \t\r":
         raw = raw.rstrip(b" \t\r")
         if not raw:
@@ -221,19 +240,18 @@ def decode_line(raw: bytes) -> Line | BadLine:
     if raw[-CRC_BYTES:] != b',"crc":"%08x"}' % checksum:
         if _CRC.match(raw, len(raw) - CRC_BYTES) is not None:
             return _bad_crc(raw)
-        checksum = 0
-    if (
-        not checksum and not raw.isascii()
-    ):  # a sealed line is what its writer wrote; the decoder checks the texts that count
-        bad = _bad_utf8(raw)
+        checksum = zlib.crc32(raw)
+        # a sealed line is what its writer wrote, and the decoder checks the texts in it that count; this one is anybody's
+        bad = None if raw.isascii() else _bad_utf8(raw)
         if bad is not None:
             return bad
     try:
-        line = _decode_line(raw)
+        return _checked(_decode_line(raw), checksum)
     except (msgspec.DecodeError, InvalidMessage, RecursionError) as error:
-        return _bad_utf8(raw) or _second_look(raw, error)
-    line.checksum = checksum
-    return _checked(line)
+        return _bad_utf8(raw) or _second_look(raw, checksum, error)
+
+
+_remembered = lru_cache(REMEMBERED_LINES)(_decoded)
 
 
 def decode_header_facts(raw: bytes) -> HeaderFacts:
@@ -244,10 +262,14 @@ def decode_header_facts(raw: bytes) -> HeaderFacts:
         return HeaderFacts()
 
 
-def _checked(line: Line) -> Line | BadLine:
-    kind = line.type
+def _checked(line: Line, checksum: int, *, healed: bool = False) -> Line | BadLine:
+    """``line`` with what is not in its bytes."""
+    line.checksum = checksum
+    line.healed = healed
+    line.made = None
     if line.n is not None and not 0 < line.n <= NUMBER_MAX:
         line.n = None
+    kind = line.type
     if kind == "replace":
         if line.messages is None:
             return BadLine("schema", "a replace whose messages are null")
@@ -255,6 +277,8 @@ def _checked(line: Line) -> Line | BadLine:
         if line.role is None:
             return BadLine("schema", "no role")
         line.type = "message"
+        with contextlib.suppress(InvalidMessage):  # whoever asks for the message is told
+            line.made = line.message()
     return line
 
 
@@ -279,7 +303,7 @@ def _replace_or(kind: FindingKind, raw: bytes) -> FindingKind:
     return "incomplete_replace" if raw.startswith(b'{"type":"replace"') else kind
 
 
-def _second_look(raw: bytes, error: Exception) -> Line | BadLine:
+def _second_look(raw: bytes, checksum: int, error: Exception) -> Line | BadLine:
     """What the strict decoder refuses: lone surrogates and arguments as objects are mended, unknown types let through."""
     if str(error) == _TRUNCATED and raw.startswith(b"{") and b"\\u" not in raw:
         return _torn(raw)
@@ -299,9 +323,8 @@ def _second_look(raw: bytes, error: Exception) -> Line | BadLine:
         mended, healed = _mend(value)
         line = msgspec.convert(mended, Line)
     except (msgspec.ValidationError, InvalidMessage, RecursionError, ValueError) as problem:
-        return _unknown(raw) or BadLine("schema", str(problem) or str(error))
-    line.healed = healed
-    return _checked(line)
+        return _unknown(raw, checksum) or BadLine("schema", str(problem) or str(error))
+    return _checked(line, checksum, healed=healed)
 
 
 def _torn(raw: bytes) -> BadLine:
@@ -324,14 +347,14 @@ def _cut_word(text: str, position: int) -> bool:
     return any(word.startswith(tail) for word in ("true", "false", "null")) or tail in ("-", "\\", "\\u")
 
 
-def _unknown(raw: bytes) -> Line | None:
+def _unknown(raw: bytes, checksum: int) -> Line | None:
     try:
         envelope = _decode_envelope(raw)
     except (msgspec.DecodeError, RecursionError):
         return None
     if envelope.type == "session" and envelope.version != VERSION:
         return Line(type="session", version=envelope.version if type(envelope.version) is int else 0)
-    return None if envelope.type in KNOWN_TYPES else Line(type=envelope.type, n=envelope.n)
+    return None if envelope.type in KNOWN_TYPES else Line(type=envelope.type, n=envelope.n, checksum=checksum)
 
 
 def _mend(value: Any) -> tuple[Any, bool]:

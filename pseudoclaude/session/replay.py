@@ -19,7 +19,6 @@ that add nothing to the history only the last number is remembered.
 from __future__ import annotations
 
 import bisect
-import zlib
 
 import msgspec
 from msgspec import UNSET
@@ -88,16 +87,22 @@ class Replay:
     def _one_by_one(self, lines: list[bytes], offset: int) -> int:
         """Take lines from ``offset`` on; where the next one begins."""
         for raw in lines:
-            if not offset or b"\x00" in raw:
+            if offset <= len(BOM) or b"\x00" in raw:
                 self._line(raw, offset, ended=True)
             else:
-                line = decode_line(raw)
-                if type(line) is Line:
-                    self._record(line, offset, raw)
-                elif isinstance(line, BadLine):
-                    self._no_record(line, offset, raw, ended=True)
+                self._decoded(decode_line(raw), offset, raw, ended=True)
             offset += len(raw) + 1
         return offset
+
+    def _decoded(self, line: Line | BadLine, offset: int, raw: bytes, *, ended: bool) -> None:
+        if isinstance(line, BadLine):
+            self._no_record(line, offset, raw, ended=ended)
+        elif (
+            line.n == self.highest + 1 and self._numbered and line.made is not None and not (self._cuts or line.healed)
+        ):
+            self._next(line.n, line, line.made, offset, len(raw))
+        else:
+            self._record(line, offset, raw)
 
     def _in_bulk(self, data: bytes, lines: list[bytes], offset: int) -> int:
         """The same, with runs of plain records taken at once."""
@@ -161,11 +166,7 @@ class Replay:
         """One segment.  ``ended``: a separator follows it in the file."""
         if offset == 0 and raw.startswith(BOM):
             raw, offset = raw[len(BOM) :], len(BOM)
-        line = decode_line(raw)
-        if type(line) is Line:
-            self._record(line, offset, raw)
-        elif isinstance(line, BadLine):
-            self._no_record(line, offset, raw, ended=ended)
+        self._decoded(decode_line(raw), offset, raw, ended=ended)
 
     def _no_record(self, bad: BadLine, offset: int, raw: bytes, *, ended: bool) -> None:
         if not raw.strip(b" \t\r"):
@@ -194,6 +195,21 @@ class Replay:
         self.account.bad(bad.kind, offset, len(raw), text)
 
     # --- records -----------------------------------------------------------------------------------------------
+
+    def _next(self, n: int, line: Line, message: Message, offset: int, length: int) -> None:
+        """Take a message about whose record there is nothing to say: what ``_record`` would do with it, in one step."""
+        checksum = line.checksum
+        self._origins.append((len(self.messages), offset, [length]))
+        self._fresh.append((n, [checksum]))
+        self.messages.append(message)
+        self.highest = n
+        self._previous = (n, checksum)
+        self._name_model(line, offset)
+        self.records += 1
+        self.records_end = offset + length
+        self.sealed = True
+        self.account.no_gap()
+        self._bare_marker = None
 
     def _record(self, line: Line, offset: int, raw: bytes) -> None:
         length = len(raw)
@@ -232,11 +248,14 @@ class Replay:
             return
         self._origins.append((len(self.messages), offset, [length]))
         self.messages.append(message)
+        self._name_model(line, offset)
+        self._bare_marker = None
+
+    def _name_model(self, line: Line, offset: int) -> None:
         if line.model:
             self.model = line.model
             if offset <= len(BOM):
                 self.first_model = line.model
-        self._bare_marker = None
 
     def _replace(self, line: Line, offset: int, raw: bytes) -> None:
         length = len(raw)
@@ -260,8 +279,6 @@ class Replay:
         """Note what the number says; False when the record is a duplicate and must be dropped."""
         self.sealed = True
         checksum = line.checksum
-        if not checksum:
-            checksum = line.checksum = zlib.crc32(raw)
         previous, self._previous = self._previous, (n, checksum)
         if self._cuts and line.s is not None:
             covered = line.s

@@ -8,7 +8,8 @@ import pytest
 from pseudoclaude.compact.spill import SpillFolder
 from pseudoclaude.errors import SpillFailed
 from pseudoclaude.messages import Spill
-from simulator.crash import build_disk, crash_states
+from simulator.build import build_disk
+from simulator.crash import crash_states
 from simulator.disk import DiskFault, FaultPlan, OpLog, SimFileSystem
 from simulator.values import ROOT, CrashState, Disk, Recording
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 
-from simulator.crash import STALE
+from simulator.build import STALE
 from simulator.values import ROOT, Disk, Op
 
 DATA = ("write", "truncate")

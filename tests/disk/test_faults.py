@@ -7,7 +7,8 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from simulator.crash import build_disk, crash_states
+from simulator.build import build_disk
+from simulator.crash import crash_states
 from simulator.disk import DiskFault, FaultPlan, OpLog, SimFileSystem
 from simulator.values import ROOT, Disk, Recording
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pseudoclaude.memory import MemoryManager
 from pseudoclaude.memory.index import linked_slugs
 from pseudoclaude.memory.notes import parse
-from simulator.crash import DiskBuilder, Model, crash_states
+from simulator.build import DiskBuilder
+from simulator.crash import Model, crash_states
 from simulator.disk import FaultPlan, OpLog, SimFileSystem
 from simulator.values import CrashState, Disk, Recording
 from tests.memory.build import TURN, answer, manager, operation

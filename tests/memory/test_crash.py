@@ -8,7 +8,8 @@ from typing import Literal
 
 import pytest
 
-from simulator.crash import DiskBuilder, crash_states
+from simulator.build import DiskBuilder
+from simulator.crash import crash_states
 from simulator.disk import DiskFault, FaultPlan, OpLog, SimFileSystem
 from simulator.disk.faults import CallKind
 from simulator.values import Disk, Recording

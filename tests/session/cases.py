@@ -23,7 +23,8 @@ from pseudoclaude.session import LoadResult, SessionWriter
 from pseudoclaude.session.catalog import project_folder, session_folder
 from pseudoclaude.session.fork import fork_session
 from pseudoclaude.session.loader import load_log
-from simulator.crash import build_disk, crash_states
+from simulator.build import build_disk
+from simulator.crash import crash_states
 from simulator.disk import OpLog, SimFileSystem
 from simulator.disk.faults import DiskFault
 from simulator.values import Recording

@@ -20,7 +20,8 @@ from pseudoclaude.session.catalog import (
 from pseudoclaude.session.export import to_jsonl, to_markdown
 from pseudoclaude.session.fork import fork_session
 from pseudoclaude.session.leftovers import changing
-from simulator.crash import DiskBuilder, crash_states
+from simulator.build import DiskBuilder
+from simulator.crash import crash_states
 from simulator.disk import OpLog, SimFileSystem
 from simulator.disk.faults import DiskFault, FaultPlan
 from simulator.values import ROOT, Disk, Recording

@@ -20,7 +20,8 @@ from pseudoclaude.ports import Reply, Request
 from pseudoclaude.session import SessionWriter
 from pseudoclaude.settings import Settings
 from pseudoclaude.text import size
-from simulator.crash import MODELS, DiskBuilder, crash_states
+from simulator.build import DiskBuilder
+from simulator.crash import MODELS, crash_states
 from simulator.disk import DiskFault, SimFileSystem
 from simulator.disk.faults import CallKind
 from simulator.record import record

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from simulator.crash import MODELS, build_disk, crash_states
+from simulator.build import build_disk
+from simulator.crash import MODELS, crash_states
 from simulator.hunt import hunt
 from simulator.planted import PLANTED, Planted, product_of
 from simulator.record import RunBroken, record
