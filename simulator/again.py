@@ -13,9 +13,27 @@ import msgspec
 
 from pseudoclaude.messages import History
 from simulator.disk import OpLog
-from simulator.oracles import Evidence, bounds_at
+from simulator.oracles import Evidence, bounds_along, bounds_at
 from simulator.recover import OPENED, Recoverer
 from simulator.values import CrashState, Disk, Mark, Op, Recording, SessionRecord
+
+
+class Promises:
+    """What the recovery in a second recording had promised at each of its points, and what it had begun."""
+
+    def __init__(self, recording: Recording) -> None:
+        session = recording.sessions[0]
+        self._told = [f"{len(history)}{history[-1:]!r}" for history in session.histories]
+        self._along = {power: bounds_along(recording.ops, session.folder, power=power) for power in (False, True)}
+        self._texts: dict[tuple[int, int], str] = {}
+
+    def at(self, state: CrashState) -> tuple[tuple[int, int], str]:
+        """The bounds that hold at a state, and the histories between them as text that equal ones share."""
+        bounds = self._along[state.model != "kill"][state.point]
+        text = self._texts.get(bounds)
+        if text is None:
+            text = self._texts[bounds] = "|".join(self._told[bounds[0] : bounds[1] + 1])
+        return bounds, text
 
 
 def second_recording(

@@ -5,6 +5,8 @@ What is certified at a point is applied once; a state adds what it keeps of the 
 
 from __future__ import annotations
 
+import bisect
+
 import msgspec
 
 from simulator.crash import Pending
@@ -41,6 +43,7 @@ class DiskBuilder:
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
         self._pending = Pending(recording.ops)
+        self._changes = [i for i, op in enumerate(recording.ops) if op.kind in MUTATIONS]
         self._point: tuple[bool, int] | None = None
         self._current: _Base | None = None
         self._made_folders = frozenset(op.inode for op in recording.ops if op.kind == "mkdir")
@@ -102,7 +105,8 @@ class DiskBuilder:
         waiting: set[int] = set() if killed else set(self._pending.at(point))
         late = _late(ops, point, waiting)
         left = waiting.union(late)
-        certified = [i for i in range(point) if ops[i].kind in MUTATIONS and i not in left]
+        changes = self._changes[: bisect.bisect_left(self._changes, point)]
+        certified = [i for i in changes if i not in left] if left else changes
         if before is not None and before.late == late and before.certified == frozenset(certified):
             return before
         files: dict[int, bytes] = dict(self._recording.base.files)

@@ -15,7 +15,9 @@ boundaries), ``every_byte``, or only the ``ends`` for a crash within a crash.  `
 
 from __future__ import annotations
 
+import bisect
 import itertools
+import re
 from collections.abc import Iterator
 from typing import Literal
 
@@ -26,6 +28,9 @@ from simulator.values import MUTATIONS, CrashState, Op, Recording, Tear
 Model = Literal["kill", "posix-min"]
 Tears = Literal["classes", "every_byte", "ends"]
 MODELS: tuple[Model, ...] = ("kill", "posix-min")
+
+_LEADS = {2: re.compile(rb"[\xc0-\xdf]"), 3: re.compile(rb"[\xe0-\xef]"), 4: re.compile(rb"[\xf0-\xf7]")}
+"""The first byte of a character of each width."""
 
 BLOCK_BYTES = 4096
 SECTOR_BYTES = 512
@@ -47,13 +52,15 @@ def crash_states(
     """Every crash state of ``model``, in a fixed order, from ``first_point`` on."""
     bounds = bounds if bounds is not None else Bounds()
     at_point = Pending(recording.ops)
+    changes = [i for i, op in enumerate(recording.ops) if op.kind in MUTATIONS]
     write_tears = _WriteTears(recording.ops, tears, bounds)
     for point in range(first_point, len(recording.ops) + 1):
         interrupted = point if point < len(recording.ops) and recording.ops[point].kind in MUTATIONS else None
         if interrupted is None and point and not _newly_visible(recording.ops, point, first_point):
             continue
         if model == "kill":
-            yield from _kill_states(recording, point, interrupted, tears, bounds)
+            done = tuple(changes[: bisect.bisect_left(changes, point)])
+            yield from _kill_states(recording, point, done, interrupted, tears, bounds)
         else:
             waiting = at_point.at(point)
             if interrupted is not None:
@@ -70,9 +77,8 @@ def _newly_visible(ops: tuple[Op, ...], point: int, first_point: int) -> bool:
 
 
 def _kill_states(
-    recording: Recording, point: int, interrupted: int | None, tears: Tears, bounds: Bounds
+    recording: Recording, point: int, done: tuple[int, ...], interrupted: int | None, tears: Tears, bounds: Bounds
 ) -> Iterator[CrashState]:
-    done = tuple(i for i in range(point) if recording.ops[i].kind in MUTATIONS)
     yield CrashState("kill", point, done)
     if interrupted is None:
         return
@@ -241,13 +247,8 @@ def _tear_points(op: Op, tears: Tears, bounds: Bounds) -> list[int]:
 
 def _inside_characters(data: bytes) -> list[int]:
     """The points inside the first multi-byte character of each width."""
-    points: list[int] = []
-    for lead, width in ((0xC0, 2), (0xE0, 3), (0xF0, 4)):
-        mask = 0xE0 if width == 2 else 0xF0 if width == 3 else 0xF8
-        found = next((i for i, byte in enumerate(data) if byte & mask == lead), None)
-        if found is not None:
-            points += [found + step for step in range(1, width)]
-    return points
+    found = [(lead.search(data), width) for width, lead in _LEADS.items()]
+    return [match.start() + step for match, width in found if match is not None for step in range(1, width)]
 
 
 def _few(items: list[int], most: int, bounds: Bounds) -> list[int]:

@@ -46,10 +46,11 @@ class Evidence:
     def matches(self) -> list[int]:
         """Every step whose history is the loaded one."""
         loaded = self.recovered.loaded
+        count = len(loaded.messages)
         return [
             step
             for step, history in enumerate(self.session.histories)
-            if _same_start(history, loaded.messages) and _same(history, loaded)
+            if count <= len(history) <= count + 1 and _same(history, loaded)  # trimming takes one message at most
         ]
 
 
@@ -202,16 +203,22 @@ def judge(name: OracleName, case: Evidence) -> Verdict | None:
 
 def bounds_at(ops: tuple[Op, ...], folder: str, point: int, *, power: bool) -> tuple[int, int]:
     """``(acknowledged, issued)``: the last step promised before ``point``, and the last one begun."""
+    return bounds_along(ops[:point], folder, power=power)[-1]
+
+
+def bounds_along(ops: tuple[Op, ...], folder: str, *, power: bool) -> list[tuple[int, int]]:
+    """``bounds_at`` of every point, the end included."""
     acked = issued = 0
-    for op in ops[:point]:
+    along = [(0, 0)]
+    for op in ops:
         mark = op.mark
-        if mark is None or mark.folder != folder:
-            continue
-        if op.kind == "issue":
-            issued = max(issued, mark.step)
-        elif mark.durable or not power:
-            acked = max(acked, mark.step)
-    return acked, issued
+        if mark is not None and mark.folder == folder:
+            if op.kind == "issue":
+                issued = max(issued, mark.step)
+            elif mark.durable or not power:
+                acked = max(acked, mark.step)
+        along.append((acked, issued))
+    return along
 
 
 def excused_at(ops: tuple[Op, ...], point: int, *, power: bool) -> bool:
@@ -221,16 +228,22 @@ def excused_at(ops: tuple[Op, ...], point: int, *, power: bool) -> bool:
     ``ext4-journal``), and one that takes the unsynced bytes away from the cache too (``btrfs``), where it matters only after a kill.  It
     ends with the first acknowledgement after the error was seen.
     """
+    return excused_along(ops, power=power)[point]
+
+
+def excused_along(ops: tuple[Op, ...], *, power: bool) -> list[bool]:
+    """``excused_at`` of every point, the end included."""
     lied = told = False
-    for index in range(point):
-        op = ops[index]
+    along = [False]
+    for index, op in enumerate(ops):
         if op.kind == "fsync" and op.error:
             took_back = index + 1 < len(ops) and ops[index + 1].kind == "truncate" and ops[index + 1].inode == op.inode
             told = op.error != "LATE" and (lied or (took_back and not power))
             lied = lied or op.error == "LATE" or told
         elif op.kind == "ack" and told:
             lied = told = False
-    return lied
+        along.append(lied)
+    return along
 
 
 # --- comparing histories ---------------------------------------------------------------------------------------
@@ -279,11 +292,6 @@ def _same(history: History, loaded: Loaded) -> bool:
         return False  # with nothing trimmed only an equal history is the same
     expected, dropped = settled(history)
     return expected == loaded.messages and dropped == loaded.truncated
-
-
-def _same_start(history: History, messages: History) -> bool:
-    """Cheap first test: lengths can be equal only up to what trimming may take."""
-    return len(messages) <= len(history) <= len(messages) + 1
 
 
 def _missing_from(wanted: History, loaded: History) -> int | None:

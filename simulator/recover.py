@@ -34,6 +34,7 @@ class Recoverer:
         self._folders: object = None
         self._looked_up: dict[str, int] = {}
         self._checked: dict[int, list[tuple[History, tuple[str, ...]]]] = {}
+        """Histories that were loaded, by length, with what the protocol says against them."""
 
     def recover(self, disk: Disk, folder: str, log: OpLog | None = None) -> Recovered:
         """What the product does with ``disk``.  ``log`` records the calls of the opening and the append, for a second crash."""
@@ -43,7 +44,7 @@ class Recoverer:
         fs.log = log
         reopened, untouched = self._live(folder, fs, log)
         fs.log = None
-        usable = self._look(folder, lambda: self._product.load(folder, fs=fs, dangling="trim"), fs)
+        usable = self._look(folder, lambda: self._product.load(folder, fs=fs, dangling="trim"))
         return Recovered(loaded, reopened, untouched, PROBE, usable, fs.open_files, marked)
 
     def _paths(self, disk: Disk) -> dict[str, int]:
@@ -82,32 +83,35 @@ class Recoverer:
                 raise
             return writer.loaded
 
-        return self._look(folder, open_and_append, fs), untouched
+        return self._look(folder, open_and_append), untouched
 
-    def _look(self, folder: str, load: Callable[[], LoadResult], fs: SimFileSystem) -> Loaded:
+    def _look(self, folder: str, load: Callable[[], LoadResult], fs: SimFileSystem | None = None) -> Loaded:
+        """What ``load`` gives; with ``fs``, also what lies under the names of the spilled results in it."""
         try:
             result = load()
         except Exception as error:  # noqa: BLE001
             # Whatever the product raises here is evidence for O1; the oracle judges it.
             return Loaded(folder, raised=f"{type(error).__name__}: {error}")
+        messages, violations = self._known(result.messages)
         return Loaded(
             folder,
             state=result.state,
-            messages=result.messages,
-            truncated=tuple(call.id for call in result.truncated),
-            findings=tuple(f"{finding.kind}@{finding.offset}+{finding.length}" for finding in result.findings),
-            spills=_spills(folder, result.messages, fs),
-            violations=self._violations(result.messages),
+            messages=messages,
+            truncated=tuple([call.id for call in result.truncated]),
+            findings=tuple([(finding.kind, finding.offset, finding.length) for finding in result.findings]),
+            spills=() if fs is None else _spills(folder, messages, fs),
+            violations=violations,
         )
 
-    def _violations(self, messages: History) -> tuple[str, ...]:
+    def _known(self, messages: History) -> tuple[History, tuple[str, ...]]:
+        """``messages``, as the same object that an equal history was before, and what the protocol says against going on from them."""
         known = self._checked.setdefault(len(messages), [])
-        for history, found in known:
-            if history == messages:
-                return found
-        found = tuple(protocol_violations(self._settings.dialect, (*messages, NEXT)))
-        known.append((messages, found))
-        return found
+        for entry in known:
+            if entry[0] == messages:
+                return entry
+        entry = (messages, tuple(protocol_violations(self._settings.dialect, (*messages, NEXT))))
+        known.append(entry)
+        return entry
 
 
 def _spills(folder: str, messages: History, fs: SimFileSystem) -> tuple[SpillSeen, ...]:

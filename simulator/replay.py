@@ -20,6 +20,7 @@ from simulator.values import (
     TURNS,
     CrashState,
     Disk,
+    Loaded,
     Op,
     Recording,
     Recovered,
@@ -136,7 +137,7 @@ def _session(
     if loaded.raised:
         yield f"  loading raised {loaded.raised}", False
     yield (
-        f"  loads as {loaded.state}, {len(loaded.messages)} messages, findings: {', '.join(loaded.findings) or 'none'}",
+        f"  loads as {loaded.state}, {len(loaded.messages)} messages, findings: {_findings(loaded)}",
         False,
     )
     for message in loaded.messages:
@@ -153,6 +154,10 @@ def _session(
                 f"  {name:4} {verdict.outcome}{': ' + verdict.message if verdict.message else ''}",
                 verdict.outcome == "broken",
             )
+
+
+def _findings(loaded: Loaded) -> str:
+    return ", ".join(f"{kind}@{offset}+{length}" for kind, offset, length in loaded.findings) or "none"
 
 
 def _memory(recording: Recording, state: CrashState, disk: Disk, scenario: Scenario) -> Iterator[tuple[str, bool]]:

@@ -10,12 +10,21 @@ from collections.abc import Collection, Iterable
 
 import msgspec
 
-from simulator.again import second_recording
+from simulator.again import Promises, second_recording
 from simulator.crash import BLOCK_BYTES, Bounds, Model, Tears, crash_states
 from simulator.digest import Look, TreeDigest
 from simulator.looks import Looks
 from simulator.memory_sweep import MemorySweep
-from simulator.oracles import BOUND_ORACLES, DISK_ORACLES, ORACLES, Evidence, Judge, applicable, bounds_at, excused_at
+from simulator.oracles import (
+    BOUND_ORACLES,
+    DISK_ORACLES,
+    ORACLES,
+    Evidence,
+    Judge,
+    applicable,
+    bounds_along,
+    excused_along,
+)
 from simulator.product import Product
 from simulator.recover import Recoverer
 from simulator.scenario import Crash, Scenario
@@ -68,16 +77,23 @@ class SweepResult(msgspec.Struct):
 
 class _Seen(msgspec.Struct):
     recovered: Recovered
-    bounds: list[tuple[int, int, bool]]
+    bounds: list[_Bounds]
+
+
+_Bounds = tuple[int, int, bool]
+"""Changes promised and begun, and whether the disk had lied (``excused_at``)."""
 
 
 class _Judges:
-    """The oracles of one session: all of them, and those that depend on the crash point."""
+    """The oracles of one session with their tallies: all of them, and those that depend on the crash point."""
 
-    def __init__(self, names: Iterable[OracleName]) -> None:
+    def __init__(self, names: Iterable[OracleName], tallies: dict[str, Tally]) -> None:
         self.names = frozenset(names)
-        self.of_bounds = [(name, oracle) for name, oracle in BOUND_ORACLES.items() if name in self.names]
-        self.all = [*self.of_bounds, *[(name, oracle) for name, oracle in DISK_ORACLES.items() if name in self.names]]
+        for name in sorted(self.names):
+            tallies.setdefault(name, Tally())
+        self.of_bounds = [(name, oracle, tallies[name]) for name, oracle in BOUND_ORACLES.items() if name in self.names]
+        of_disk = [(name, oracle, tallies[name]) for name, oracle in DISK_ORACLES.items() if name in self.names]
+        self.all = [*self.of_bounds, *of_disk]
 
 
 class Sweep:
@@ -92,80 +108,82 @@ class Sweep:
         self._seen: dict[tuple[Look, str], _Seen] = {}
         self._second: dict[tuple[Look, str], None] = {}
         self._recovered_again: dict[Look, Recovered] = {}
-        self._promises_of: Recording | None = None
-        self._told: list[str] = []
-        self._promises: dict[tuple[int, bool], tuple[tuple[int, int], str]] = {}
         self._trees: set[Look] = set()
         self._digest = TreeDigest(small=tears == "every_byte")
         self._looks = Looks(recording, self._digest)
-        self._last: dict[str, CrashState] = {}
         self._memory = MemorySweep(recording, product, scenario)
-        self._bounds: dict[tuple[str, int, bool], tuple[int, int, bool]] = {}
+        self._bounds: dict[tuple[str, bool], list[_Bounds]] = {}
         self._parts = _parts_of(recording)
         """What each session sees of a disk, where that is not all there is."""
-        self._judges = {session.folder: _Judges(applicable(recording, session)) for session in recording.sessions}
+        self._oracles = {session.folder: applicable(recording, session) for session in recording.sessions}
+        self._judges: dict[str, _Judges] = {}
 
     def run(self, crash: Crash, *, until: Collection[OracleName] = ()) -> SweepResult:
         """Every crash of every model the scenario asks for; or, with ``until``, only up to where each of these oracles has broken."""
         wanted = self._scenario.expect.oracles
-        if wanted != "all":
-            self._judges = {folder: _Judges(judges.names & set(wanted)) for folder, judges in self._judges.items()}
+        for folder, names in self._oracles.items():
+            self._judges[folder] = _Judges(names if wanted == "all" else names & set(wanted), self.result.oracles)
         self._take(self._memory.of_the_run(), _at_the_end(self._recording))
+        last: dict[str, CrashState] = {}
         for model in crash.models:
             points = _replace_points(self._recording) if crash.during == "replace" else None
             for state in crash_states(self._recording, model, tears=self._tears, bounds=self.result.bounds):
                 if points is None or state.point in points:
                     self._state(state, crash)
+                    last[model] = state
                     if until and self._all_broke(until):
-                        return self.result
-        self.result.trees = len(self._trees)
-        self.result.samples = {model: token_of(self._recording, state) for model, state in self._last.items()}
-        for names in (*[judges.names for judges in self._judges.values()], self._memory.applicable):
-            for name in names:
-                tally = self.result.oracles.setdefault(name, Tally())
-                if not tally.held and not tally.broken:
-                    tally.not_run += 1
+                        return self._summed_up()
+        for name in self._memory.applicable:
+            self.result.oracles.setdefault(name, Tally())
+        for tally in self.result.oracles.values():
+            if not tally.held and not tally.broken:
+                tally.not_run += 1
+        self.result.samples = {model: token_of(self._recording, state) for model, state in last.items()}
         self.result.deep_checks += self._memory.starts
+        return self._summed_up()
+
+    def _summed_up(self) -> SweepResult:
+        self.result.trees = len(self._trees)
+        self.result.states = sum(self.result.model_states.values())
+        self.result.checks = sum(tally.held + tally.broken for tally in self.result.oracles.values())
         return self.result
 
     def _all_broke(self, names: Collection[OracleName]) -> bool:
         return all(name in self.result.oracles and self.result.oracles[name].broken for name in names)
 
     def _state(self, state: CrashState, crash: Crash) -> None:
-        self.result.states += 1
-        self.result.model_states[state.model] = self.result.model_states.get(state.model, 0) + 1
-        self._last[state.model] = state
+        counts = self.result.model_states
+        counts[state.model] = counts.get(state.model, 0) + 1
         tree = self._looks.of(state)
         self._trees.add(tree)
         if self._recording.memory is not None:
             self._take(self._memory.of_state(state, self._looks.disk(state), tree), state)
         for session in self._recording.sessions:
             part = self._parts[session.folder].of(self._looks.disk(state)) if self._parts else tree
-            bounds = self._bounds_of(session, state)
+            bounds = self._bounds_along(session.folder, power=state.model != "kill")[state.point]
             self.result.excused += bounds[2]
             seen = self._seen.get((part, session.folder))
             if seen is None:
-                disk = self._looks.disk(state)
-                self._first_time(state, session, disk, part, bounds)
+                self._first_time(state, session, part, bounds)
                 if crash.again:
-                    self._crash_again(state, session, disk)
+                    self._crash_again(state, session, self._looks.disk(state))
             elif not any(_covers(known, bounds) for known in seen.bounds):
                 seen.bounds.append(bounds)
                 self._judge(state, session, seen.recovered, bounds, self._judges[session.folder].of_bounds)
 
-    def _bounds_of(self, session: SessionRecord, state: CrashState) -> tuple[int, int, bool]:
-        """What was promised and begun; the same for all states of a point."""
-        key = (session.folder, state.point, state.model != "kill")
-        found = self._bounds.get(key)
+    def _bounds_along(self, folder: str, *, power: bool) -> list[_Bounds]:
+        """What was promised and begun at each point of the run."""
+        found = self._bounds.get((folder, power))
         if found is None:
-            excused = excused_at(self._recording.ops, key[1], power=key[2])
-            found = self._bounds[key] = (*bounds_at(self._recording.ops, key[0], key[1], power=key[2]), excused)
+            ops = self._recording.ops
+            promised = bounds_along(ops, folder, power=power)
+            excused = excused_along(ops, power=power)
+            found = [(*bounds, lied) for bounds, lied in zip(promised, excused, strict=True)]
+            self._bounds[(folder, power)] = found
         return found
 
-    def _first_time(
-        self, state: CrashState, session: SessionRecord, disk: Disk, part: Look, bounds: tuple[int, int, bool]
-    ) -> None:
-        recovered = self._recoverer.recover(disk, session.folder)
+    def _first_time(self, state: CrashState, session: SessionRecord, part: Look, bounds: _Bounds) -> None:
+        recovered = self._recoverer.recover(self._looks.disk(state), session.folder)
         self.result.deep_checks += 1
         self._seen[(part, session.folder)] = _Seen(recovered, [bounds])
         self._judge(state, session, recovered, bounds, self._judges[session.folder].all)
@@ -175,17 +193,18 @@ class Sweep:
         state: CrashState,
         session: SessionRecord,
         recovered: Recovered,
-        bounds: tuple[int, int, bool],
-        judges: Iterable[tuple[OracleName, Judge]],
+        bounds: _Bounds,
+        judges: Iterable[tuple[OracleName, Judge, Tally]],
     ) -> None:
         case = Evidence(self._recording, session, recovered, *bounds)
         failed: list[tuple[OracleName, str]] = []
-        for name, oracle in judges:
+        for name, oracle, tally in judges:
             broken = oracle(case)
-            if broken is not None:
-                self._count(name, bool(broken))
-                if broken:
-                    failed.append((name, broken))
+            if broken:
+                tally.broken += 1
+                failed.append((name, broken))
+            elif broken is not None:
+                tally.held += 1
         if failed:
             self.result.mixtures += any(name == "O6" for name, _ in failed)
             self.result.lost += any(name == "O3" for name, _ in failed)
@@ -202,10 +221,7 @@ class Sweep:
             self._fail(token_of(self._recording, state), state, failed, self._recording.ops)
 
     def _count(self, name: str, broken: bool) -> None:
-        tally = self.result.oracles.get(name)
-        if tally is None:
-            tally = self.result.oracles[name] = Tally()
-        self.result.checks += 1
+        tally = self.result.oracles.setdefault(name, Tally())
         if broken:
             tally.broken += 1
         else:
@@ -229,19 +245,21 @@ class Sweep:
             return
         recording, first_point = second
         looks = Looks(recording, self._digest)
+        promises = Promises(recording)
         models: tuple[Model, ...] = ("kill", "posix-min") if state.model == "kill" else ("posix-min",)
         for model in models:
             for later in crash_states(
                 recording, model, tears="ends", first_point=first_point, bounds=self.result.bounds
             ):
-                self._judge_again(state, later, recording, looks)
+                self._judge_again(state, later, recording, looks, promises)
 
-    def _judge_again(self, state: CrashState, later: CrashState, recording: Recording, looks: Looks) -> None:
-        self.result.states += 1
+    def _judge_again(
+        self, state: CrashState, later: CrashState, recording: Recording, looks: Looks, promises: Promises
+    ) -> None:
         self.result.model_states["again"] = self.result.model_states.get("again", 0) + 1
         tree = looks.of(later)
         session = recording.sessions[0]
-        bounds, promised = self._promised(recording, later)
+        bounds, promised = promises.at(later)
         key = (tree, promised)
         self._trees.add(tree)
         if key in self._second:
@@ -259,22 +277,8 @@ class Sweep:
             name, message = broken[0]
             self._fail(token, later, [("O10", f"after a crash of the recovery, {name}: {message}")], recording.ops)
 
-    def _promised(self, recording: Recording, later: CrashState) -> tuple[tuple[int, int], str]:
-        """The bounds at a point of a recovery, and the histories between them as text that equal ones share."""
-        power = later.model != "kill"
-        session = recording.sessions[0]
-        if self._promises_of is not recording:
-            self._promises_of, self._promises = recording, {}
-            self._told = [f"{len(history)}{history[-1:]!r}" for history in session.histories]
-        found = self._promises.get((later.point, power))
-        if found is None:
-            bounds = bounds_at(recording.ops, session.folder, later.point, power=power)
-            text = "|".join(self._told[bounds[0] : bounds[1] + 1])
-            found = self._promises[(later.point, power)] = (bounds, text)
-        return found
 
-
-def _covers(known: tuple[int, int, bool], bounds: tuple[int, int, bool]) -> bool:
+def _covers(known: _Bounds, bounds: _Bounds) -> bool:
     """Was a verdict at ``known`` at least as strict as one at ``bounds`` would be?"""
     return known[0] >= bounds[0] and known[1] <= bounds[1] and (bounds[2] or not known[2])
 
@@ -327,4 +331,4 @@ def _replace_points(recording: Recording) -> set[int]:
     return points
 
 
-__all__ = ["Failure", "Model", "Sweep", "SweepResult", "Tally", "TreeDigest", "bounds_at", "in_flight"]
+__all__ = ["Failure", "Model", "Sweep", "SweepResult", "Tally", "TreeDigest", "in_flight"]

@@ -207,13 +207,14 @@ class SpillSeen(msgspec.Struct, frozen=True):
 
 
 class Loaded(msgspec.Struct, frozen=True):
-    """What one load of one session folder gave; ``raised`` is set instead when it raised."""
+    """What one load of one session folder gave; ``raised`` is set instead when it raised.  ``spills``: of a first look only."""
 
     folder: str
     state: str = ""
     messages: History = ()
     truncated: tuple[str, ...] = ()
-    findings: tuple[str, ...] = ()
+    findings: tuple[tuple[str, int, int], ...] = ()
+    """Kind, offset and length of each."""
     spills: tuple[SpillSeen, ...] = ()
     violations: tuple[str, ...] = ()
     raised: str = ""

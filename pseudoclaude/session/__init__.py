@@ -69,5 +69,6 @@ class SessionWriter(LogWriter):
 
 def _absolute(path: str | os.PathLike[str]) -> str:
     text = os.fspath(path)
-    plain = text.startswith("/") and not text.endswith("/") and "//" not in text and "/." not in text
+    plain = text.startswith("/") and not text.endswith(("/", "/.", "/.."))
+    plain = plain and "//" not in text and "/./" not in text and "/../" not in text
     return text if plain else os.path.abspath(text)

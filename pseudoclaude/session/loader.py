@@ -92,7 +92,7 @@ def load_log(
     log = path
     try:
         folder, log, stat = _locate(path, fs)
-        name = posixpath.basename(folder)
+        name = folder[folder.rfind("/") + 1 :]
         if stat is None:
             lonely = _lonely_spills(folder, fs)
             return LoadResult("damaged" if lonely else "missing", name, findings=lonely)
@@ -138,10 +138,10 @@ def _result(
     findings += header
     return LoadResult(
         _state(replay.account.damaged or bool(header), findings, replay, bool(repairs)),
-        (replay.header.id if replay.header is not None else "") or posixpath.basename(folder),
+        (replay.header.id if replay.header is not None else "") or folder[folder.rfind("/") + 1 :],
         model=replay.model,
         messages=fixed,
-        truncated=_trimmed(repairs),
+        truncated=_trimmed(repairs) if repairs else (),
         findings=findings,
         scanned_from=start,
         records=replay.records,
@@ -264,12 +264,17 @@ def _quoted(done: Repair) -> str:
 
 
 def _spill_findings(folder: str, messages: History, replay: Replay, fs: FileSystem) -> tuple[Finding, ...]:
-    found = []
     kept = {id(message) for message in messages if message.tool_result is not None and message.tool_result.spill}
-    for position, message in enumerate(replay.messages if kept else ()):
+    if not kept:
+        return ()
+    found = []
+    for position, message in enumerate(replay.messages):
         spill = message.tool_result.spill if message.tool_result is not None else None
-        problem = spill_problem(folder, spill, fs) if spill is not None and id(message) in kept else ""
-        if spill is not None and problem:
+        if spill is None or id(message) not in kept:
+            continue
+        kept.discard(id(message))  # equal records may share one message
+        problem = spill_problem(folder, spill, fs)
+        if problem:
             text = f"the full result {spill.path} {problem}; its preview is kept"
             found.append(Finding("missing_spill", *replay.origin(position), False, text))
     return tuple(found)

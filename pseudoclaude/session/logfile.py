@@ -43,29 +43,26 @@ class LogFile:
         """Everything written is on the disk, under a name that is."""
         return not (self.needs_sync or self._entry_due)
 
-    def exists(self) -> bool:
-        try:
-            self._fs.stat(self.path)
-        except FileNotFoundError:
-            return False
-        return True
-
-    def attach(self) -> None:
-        """Open the file for appending, or make it; nothing if that was done."""
+    def attach(self, *, make: bool = True) -> bool:
+        """Open the file for appending, or ``make`` it; nothing if that was done.  Whether it is open now."""
         if self._fd is not None:
-            return
-        exists = self.exists()
-        if not exists:
+            return True
+        try:
+            fd = self._fs.open(self.path, "append")
+        except FileNotFoundError:
             if self._inode is not None:
-                raise self._changed("it is gone")
+                raise self._changed("it is gone") from None
+            if not make:
+                return False
             self._entry_due = True
-        fd = self._fs.open(self.path, "append" if exists else "create")
+            fd = self._fs.open(self.path, "create")
         try:
             self._recognise(fd)
         except BaseException as error:
             close_after(error, lambda: self._fs.close(fd))
             raise
         self._fd = fd
+        return True
 
     def write_line(self, line: bytes) -> None:
         """One line in one write; after an error once more, with the same bytes, on a line of its own."""

@@ -29,9 +29,11 @@ class LogReader:
     def feed(self, replay: Replay, start: int) -> bool:
         """Give the log from ``start`` on to ``replay``, whole lines at a time; True when the last line has no end yet."""
         held: list[bytes] = []
+        block = b""
         offset = start
         for data in chunks(self._fd, self._fs, start, self._size, self._chunk_bytes):
-            cut = data.rfind(b"\n") + 1
+            all_there_is = len(data) == self._size - start
+            cut = len(data) if all_there_is else data.rfind(b"\n") + 1
             if not cut:
                 held.append(data)
                 continue
@@ -39,11 +41,10 @@ class LogReader:
             replay.block(block, offset)
             offset += len(block)
             held = [data[cut:]] if cut < len(data) else []
-        if not held:
-            return False
-        rest = b"".join(held)
-        replay.block(rest, offset)
-        return not rest.endswith(b"\x00")
+        if held:
+            block = b"".join(held)
+            replay.block(block, offset)
+        return block[-1:] not in (b"", b"\n", b"\x00")
 
     def header(self) -> Line | None:
         """The first line, if it is a whole header."""

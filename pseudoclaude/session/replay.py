@@ -87,7 +87,7 @@ class Replay:
     def _one_by_one(self, lines: list[bytes], offset: int) -> int:
         """Take lines from ``offset`` on; where the next one begins."""
         for raw in lines:
-            if offset <= len(BOM) or b"\x00" in raw:
+            if b"\x00" in raw or (not offset and raw.startswith(BOM)):
                 self._line(raw, offset, ended=True)
             else:
                 self._decoded(decode_line(raw), offset, raw, ended=True)
@@ -204,11 +204,13 @@ class Replay:
         self.messages.append(message)
         self.highest = n
         self._previous = (n, checksum)
-        self._name_model(line, offset)
+        if line.model:
+            self._name_model(line, offset)
         self.records += 1
         self.records_end = offset + length
         self.sealed = True
-        self.account.no_gap()
+        if self.account.bad_lines:
+            self.account.no_gap()
         self._bare_marker = None
 
     def _record(self, line: Line, offset: int, raw: bytes) -> None:
@@ -248,14 +250,14 @@ class Replay:
             return
         self._origins.append((len(self.messages), offset, [length]))
         self.messages.append(message)
-        self._name_model(line, offset)
+        if line.model:
+            self._name_model(line, offset)
         self._bare_marker = None
 
     def _name_model(self, line: Line, offset: int) -> None:
-        if line.model:
-            self.model = line.model
-            if offset <= len(BOM):
-                self.first_model = line.model
+        self.model = line.model
+        if offset <= len(BOM):
+            self.first_model = line.model
 
     def _replace(self, line: Line, offset: int, raw: bytes) -> None:
         length = len(raw)

@@ -15,6 +15,7 @@ from pseudoclaude.session.records import Line, decode_line
 SALVAGE_EFFORT = 16
 """Salvage hashes at most this many times the length of a bad line, so that loading stays linear."""
 
+_TRAILER_START = b',"crc":"'
 _TRAILER = re.compile(rb',"crc":"[0-9a-f]{8}"\}')
 _RECORD_START = re.compile(rb'\{"type":"[a-z_]{1,40}",(?="n":|"version":)')
 _INSIDE = (b",", b"]", b"}")
@@ -29,6 +30,8 @@ def salvage(raw: bytes) -> list[tuple[int, int, Line]]:
     or ends where one may end.  Either is enough to refuse it, since a tear may have taken the other.
     """
     found: list[tuple[int, int, Line]] = []
+    if _TRAILER_START not in raw:
+        return found
     budget = len(raw) * SALVAGE_EFFORT
     starts = [match.start() for match in _RECORD_START.finditer(raw) if not _may_be_nested(raw, match.start())]
     first = 0

@@ -175,8 +175,7 @@ class LogWriter:
                 self._rewrite()
             if self._settings.durability == "off":
                 return
-            if self._file.exists():
-                self._file.attach()
+            if self._file.attach(make=False):
                 self._sync()
             sync_chain(self.folder, self._fs)
         except OSError as error:

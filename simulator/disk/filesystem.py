@@ -39,9 +39,12 @@ class SimFileSystem:
     ) -> None:
         disk = disk or Disk.empty()
         self.log = log
-        self.faults = faults
+        self._dead = False
+        self._faults = faults
+        self._watched = faults is not None
+        """A call may end otherwise than in success or the caller's own mistake."""
         self._files = {inode: File(data) for inode, data in disk.files.items()}
-        self._names = Names({inode: dict(names) for inode, names in disk.folders.items()}, paths)
+        self._names = Names(disk.folders, paths)
         self.touched: set[int] = set()
         """Inodes that were written, cut, made, renamed or unlinked; the harness empties it to watch what happens next."""
         self._folders = self._names.folders
@@ -50,25 +53,36 @@ class SimFileSystem:
         self._next_inode = max([*self._files, *self._folders, ROOT]) + 1
         self._handles: dict[int, Handle] = {}
         self._next_fd = 3
-        self._dead = False
 
     # --- the port ----------------------------------------------------------------------------------------------
 
     def mkdir(self, path: str) -> None:
-        after = self._enter("mkdir", path)
+        after = self._enter("mkdir", path) if self._watched else None
         parent, name = self._names.parent_of(path, at_root="EEXIST")
         if self._names.entry(parent, name, path) is not None:
             raise os_error("EEXIST", path)
         inode = self._new_inode()
-        self._folders[inode] = {}
-        self._names.add(parent, name, inode)
+        self._names.add_folder(parent, name, inode)
         self.touched.add(inode)
         self._record(Op("mkdir", inode=inode, parent=parent, name=name))
         if after is not None:
             finish(after)
 
     def open(self, path: str, mode: OpenMode) -> int:
-        after = self._enter("open", path)
+        after = self._enter("open", path) if self._watched else None
+        inode = self._names.known.get(path, 0)
+        if mode == "create" or inode not in self._files:
+            inode = self._named(path, mode)
+        fd = self._next_fd
+        self._next_fd += 1
+        file = self._files.get(inode) or self._folder_locks.setdefault(inode, File())
+        self._handles[fd] = Handle(inode, file, mode, path)
+        if after is not None:
+            finish(after)
+        return fd
+
+    def _named(self, path: str, mode: OpenMode) -> int:
+        """What ``open`` finds under a name, or makes."""
         parent, name = self._names.parent_of(path, at_root="")
         makes = mode in ("create", "lock")
         if makes and name and path.endswith("/"):
@@ -81,7 +95,8 @@ class SimFileSystem:
             self._files[inode] = File()
             self._names.add(parent, name, inode)
             self.touched.add(inode)
-            self._record(Op("create", inode=inode, parent=parent, name=name))
+            if self.log is not None:
+                self._record(Op("create", inode=inode, parent=parent, name=name))
         elif mode == "create":
             raise os_error("EEXIST", path)
         elif inode in self._folders:
@@ -89,19 +104,15 @@ class SimFileSystem:
                 raise os_error("EISDIR", path)
         elif path.endswith("/"):
             raise os_error("ENOTDIR", path)
-        fd = self._next_fd
-        self._next_fd += 1
-        file = self._files.get(inode) or self._folder_locks.setdefault(inode, File())
-        self._handles[fd] = Handle(inode, file, mode, path)
-        if after is not None:
-            finish(after)
-        return fd
+        else:
+            self._names.known[path] = inode
+        return inode
 
     def write(self, fd: int, data: bytes) -> int:
-        handle = self._handle(fd)
+        handle = self._handles.get(fd) or self._no_handle(fd)
         if handle.mode == "read":
             raise os_error("EBADF", handle.path)
-        fault = self._enter("write", handle.path)
+        fault = self._enter("write", handle.path) if self._watched else None
         accepted = data if fault is None or fault.exception else data[: fault.partial]
         file = handle.file
         offset = handle.position if handle.mode == "lock" else len(file.data)
@@ -110,9 +121,10 @@ class SimFileSystem:
             if offset > len(file.data):
                 file.data.extend(bytes(offset - len(file.data)))
             file.data[offset:end] = accepted
-            error = fault.error if fault is not None else ""
             self.touched.add(handle.inode)
-            self._record(Op("write", inode=handle.inode, offset=offset, data=bytes(accepted), error=error))
+            if self.log is not None:
+                error = fault.error if fault is not None else ""
+                self._record(Op("write", inode=handle.inode, offset=offset, data=bytes(accepted), error=error))
         if fault is not None and fault.error:
             raise os_error(fault.error, handle.path)
         if fault is not None:
@@ -122,25 +134,24 @@ class SimFileSystem:
     def pread(self, fd: int, count: int, offset: int) -> bytes:
         if count < 0 or offset < 0:
             raise os_error("EINVAL", str(fd))
-        handle = self._handle(fd)
+        handle = self._handles.get(fd) or self._no_handle(fd)
         if handle.mode in ("create", "append"):
             raise os_error("EBADF", handle.path)
         if handle.inode in self._folders:
             raise os_error("EISDIR", handle.path)
-        fault = self._enter("pread", handle.path)
-        if fault is not None and fault.partial:
-            count = min(count, fault.partial)
+        fault = self._enter("pread", handle.path) if self._watched else None
         if fault is not None:
+            count = min(count, fault.partial or count)
             finish(fault)
         return bytes(handle.file.data[offset : offset + count])
 
     def truncate(self, fd: int, size: int) -> None:
         if size < 0:
             raise os_error("EINVAL", str(fd))
-        handle = self._handle(fd)
+        handle = self._handles.get(fd) or self._no_handle(fd)
         if handle.mode == "read":
             raise os_error("EINVAL", handle.path)
-        after = self._enter("truncate", handle.path)
+        after = self._enter("truncate", handle.path) if self._watched else None
         handle.file.resize(size)
         self.touched.add(handle.inode)
         self._record(Op("truncate", inode=handle.inode, size=size))
@@ -148,30 +159,31 @@ class SimFileSystem:
             finish(after)
 
     def fstat(self, fd: int) -> Stat:
-        handle = self._handle(fd)
+        handle = self._handles.get(fd) or self._no_handle(fd)
         if handle.inode in self._folders:
             return Stat("dir", 0, handle.inode)
         return Stat("file", len(handle.file.data), handle.inode)
 
     def fsync(self, fd: int) -> None:
-        handle = self._handle(fd)
+        handle = self._handles.get(fd) or self._no_handle(fd)
         if handle.inode in self._folders:
-            after = self._enter("fsync_dir", handle.path)
+            after = self._enter("fsync_dir", handle.path) if self._watched else None
             self._record(Op("fsync_dir", inode=handle.inode))
             if after is not None:
                 finish(after)
             return
         file = handle.file
-        fault = self._enter("fsync", handle.path)
+        fault = self._enter("fsync", handle.path) if self._watched else None
         if file.late_error:
             file.late_error = False
             file.lose()
             self._record(Op("fsync", inode=handle.inode, error="EIO"))
             raise os_error("EIO", handle.path)
         if fault is None or fault.exception:
-            if self.faults is not None:
+            if self._faults is not None:
                 file.sync()
-            self._record(Op("fsync", inode=handle.inode))
+            if self.log is not None:
+                self._record(Op("fsync", inode=handle.inode))
             if fault is not None:
                 finish(fault)
             return
@@ -181,8 +193,8 @@ class SimFileSystem:
         self.fsync(fd)
 
     def close(self, fd: int) -> None:
-        handle = self._handle(fd)
-        fault = self.faults.hit("close", handle.path) if self.faults is not None else None
+        handle = self._handles.get(fd) or self._no_handle(fd)
+        fault = self._faults.hit("close", handle.path) if self._faults is not None else None
         del self._handles[fd]
         if handle.file.locked_by == fd:
             handle.file.locked_by = None
@@ -194,8 +206,8 @@ class SimFileSystem:
             finish(fault)
 
     def lock(self, fd: int) -> bool:
-        handle = self._handle(fd)
-        after = self._enter("lock", handle.path)
+        handle = self._handles.get(fd) or self._no_handle(fd)
+        after = self._enter("lock", handle.path) if self._watched else None
         free = handle.file.locked_by in (None, fd)
         if free:
             handle.file.locked_by = fd
@@ -204,7 +216,7 @@ class SimFileSystem:
         return free
 
     def stat(self, path: str) -> Stat:
-        after = self._enter("stat", path)
+        after = self._enter("stat", path) if self._watched else None
         inode = self._names.find(path)
         if after is not None:
             finish(after)
@@ -212,14 +224,14 @@ class SimFileSystem:
         return Stat("dir", 0, inode) if file is None else Stat("file", len(file.data), inode)
 
     def listdir(self, path: str) -> list[str]:
-        after = self._enter("listdir", path)
+        after = self._enter("listdir", path) if self._watched else None
         names = list(self._names.folder(path))
         if after is not None:
             finish(after)
         return names
 
     def rename(self, source: str, target: str) -> None:
-        after = self._enter("rename", source)
+        after = self._enter("rename", source) if self._watched else None
         check_encodable(source, target)
         from_parent, from_name = self._names.parent_of(source, at_root="EBUSY")
         to_parent, to_name = self._names.parent_of(target, at_root="EBUSY")
@@ -238,7 +250,7 @@ class SimFileSystem:
             finish(after)
 
     def unlink(self, path: str) -> None:
-        after = self._enter("unlink", path)
+        after = self._enter("unlink", path) if self._watched else None
         parent, name = self._names.parent_of(path, at_root="EISDIR")
         inode = self._names.entry(parent, name, path)
         if inode is None:
@@ -254,7 +266,7 @@ class SimFileSystem:
             finish(after)
 
     def rmdir(self, path: str) -> None:
-        after = self._enter("rmdir", path)
+        after = self._enter("rmdir", path) if self._watched else None
         parent, name = self._names.parent_of(path, at_root="EBUSY")
         inode = self._names.entry(parent, name, path)
         if inode is None:
@@ -270,7 +282,7 @@ class SimFileSystem:
             finish(after)
 
     def fsync_dir(self, path: str) -> None:
-        after = self._enter("fsync_dir", path)
+        after = self._enter("fsync_dir", path) if self._watched else None
         inode = self._names.find(path)
         if inode not in self._folders:
             raise os_error("ENOTDIR", path)
@@ -292,16 +304,27 @@ class SimFileSystem:
         """The process is gone: its descriptors close and its locks go, without a call of its own.  The next one may begin."""
         self._close_all()
         self._dead = False
+        self._watched = self._faults is not None
 
     def die(self) -> NoReturn:
         """The process dies here.  Every later call raises ``ProcessKilled`` until ``kill`` has cleared it away."""
         self._close_all()
-        self._dead = True
+        self._dead = self._watched = True
         raise ProcessKilled
 
     @property
     def dead(self) -> bool:
         return self._dead
+
+    @property
+    def faults(self) -> FaultPlan | None:
+        """What goes wrong from here on."""
+        return self._faults
+
+    @faults.setter
+    def faults(self, faults: FaultPlan | None) -> None:
+        self._faults = faults
+        self._watched = self._dead or faults is not None
 
     def evict(self) -> None:
         """The page cache drops what never became durable (after a failed sync), without a reboot."""
@@ -353,7 +376,7 @@ class SimFileSystem:
         """Apply the fault for this call, if any; returns it when the call still has to act on it."""
         if self._dead:
             raise ProcessKilled
-        return None if self.faults is None else self.faults.strike(call, path)
+        return None if self._faults is None else self._faults.strike(call, path)
 
     def _record(self, op: Op) -> None:
         if self.log is not None:
@@ -388,10 +411,7 @@ class SimFileSystem:
         self._next_inode += 1
         return self._next_inode - 1
 
-    def _handle(self, fd: int) -> Handle:
-        handle = self._handles.get(fd)
-        if handle is None:
-            if self._dead:
-                raise ProcessKilled
-            raise os_error("EBADF", str(fd))
-        return handle
+    def _no_handle(self, fd: int) -> NoReturn:
+        if self._dead:
+            raise ProcessKilled
+        raise os_error("EBADF", str(fd))

@@ -6,6 +6,8 @@ is not a folder here is a file.  Paths are absolute; ``.``, ``..`` and symbolic 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from simulator.disk.faults import os_error
 from simulator.values import ROOT
 
@@ -17,29 +19,39 @@ _NOT_THERE = -1
 
 
 class Names:
-    """``folders`` may be read by all; names change only through ``add`` and ``remove``."""
+    """``folders`` may be read by all; names change only through ``add`` and ``remove``.  Those it begins with are never changed."""
 
-    def __init__(self, folders: dict[int, dict[str, int]], found: dict[str, int] | None = None) -> None:
-        self.folders = folders
-        self._found: dict[str, int] = {} if found is None else found
+    def __init__(self, folders: Mapping[int, Mapping[str, int]], known: dict[str, int] | None = None) -> None:
+        self.folders = dict(folders)
+        self.known: dict[str, int] = {} if known is None else known
         """Paths looked up since a name last changed.  The first one may be shared by disks with equal folders."""
+        self._own: dict[int, dict[str, int]] = {}
 
     def add(self, parent: int, name: str, inode: int) -> None:
-        self.folders[parent][name] = inode
-        self._found = {}
+        self._change(parent)[name] = inode
+
+    def add_folder(self, parent: int, name: str, inode: int) -> None:
+        self.folders[inode] = self._own[inode] = {}
+        self.add(parent, name, inode)
 
     def remove(self, parent: int, name: str) -> None:
-        del self.folders[parent][name]
-        self._found = {}
+        del self._change(parent)[name]
+
+    def _change(self, parent: int) -> dict[str, int]:
+        self.known = {}
+        names = self._own.get(parent)
+        if names is None:
+            names = self.folders[parent] = self._own[parent] = dict(self.folders[parent])
+        return names
 
     def find(self, path: str) -> int:
         """The inode a path stands for."""
-        found = self._found.get(path)
+        found = self.known.get(path)
         if found is None:
             found = self._walk(path)
             if found is None or (path.endswith("/") and found not in self.folders):
                 found = self._found_slowly(path)
-            self._found[path] = found
+            self.known[path] = found
         if found == _NOT_THERE:
             raise os_error("ENOENT", path)
         return found
@@ -80,7 +92,7 @@ class Names:
             raise os_error("ENOTDIR", path)
         return inodes
 
-    def folder(self, path: str) -> dict[str, int]:
+    def folder(self, path: str) -> Mapping[str, int]:
         names = self.folders.get(self.find(path))
         if names is None:
             raise os_error("ENOTDIR", path)
@@ -95,14 +107,14 @@ class Names:
         if not name:
             folder, _, name = path.rstrip("/").rpartition("/")
         folder = folder or path[:1]
-        parent = self._found.get(folder)
+        parent = self.known.get(folder)
         if parent is None:
             parent = self._walk(folder)
         if parent is None or parent == _NOT_THERE or parent not in self.folders:
             _check_path(path)
             self.chain(folder)  # raises what is wrong on the way
             raise os_error("ENOTDIR", path)
-        self._found[folder] = parent
+        self.known[folder] = parent
         if not name and at_root:
             raise os_error(at_root, path)
         return parent, name

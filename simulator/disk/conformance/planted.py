@@ -28,7 +28,7 @@ class LockWritesAtTheStart(SimFileSystem):
     """Every write in ``lock`` mode goes to offset 0 (SimFileSystem once did this)."""
 
     def write(self, fd: int, data: bytes) -> int:
-        self._handle(fd).position = 0
+        self._handles[fd].position = 0
         return super().write(fd, data)
 
 
