@@ -352,7 +352,7 @@ def written_and_read(*messages: Message) -> list[Message]:
         for message in messages:
             writer.append_message(message)
     lines = [decode_line(line) for line in bytes_of(fs).splitlines()[1:]]
-    return [line.message() for line in lines if isinstance(line, Line)]
+    return [line.message for line in lines if isinstance(line, Line)]
 
 
 NATIVES = st.builds(Native, TEXTS, TEXTS, TEXTS, JSON)

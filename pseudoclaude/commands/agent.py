@@ -248,8 +248,8 @@ def turn_messages(fs: FileSystem, place: Place, session_id: str, first: int, las
     found: list[Message] = []
     for raw in _log_lines(fs, posixpath.join(folder, LOG_NAME)):
         line = decode_line(raw)
-        if isinstance(line, Line) and line.type == "message" and line.n is not None and first <= line.n <= last:
-            message = line.message()
+        message = line.message if isinstance(line, Line) else None
+        if message is not None and isinstance(line, Line) and line.n is not None and first <= line.n <= last:
             found = [message] if message.role == "user" else [*found, message]
     return tuple(found)
 

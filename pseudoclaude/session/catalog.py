@@ -227,8 +227,9 @@ def _head(log: str, fs: FileSystem) -> tuple[HeaderFacts, Message | None]:
         fs.close(fd)
     for _, raw, is_nul in segments(data):
         line = None if is_nul else decode_line(raw)
-        if isinstance(line, Line) and line.type == "message" and line.role == "user" and line.content.strip():
-            return facts, Message("user", line.content)
+        said = line.message if isinstance(line, Line) else None
+        if said is not None and said.role == "user" and said.content.strip():
+            return facts, said
     return facts, None
 
 

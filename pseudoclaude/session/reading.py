@@ -28,12 +28,17 @@ class LogReader:
 
     def feed(self, replay: Replay, start: int) -> bool:
         """Give the log from ``start`` on to ``replay``, whole lines at a time; True when the last line has no end yet."""
+        count = self._size - start
+        if 0 < count <= self._chunk_bytes:
+            data = self._fs.pread(self._fd, count, start)
+            if len(data) == count:
+                replay.block(data, start)
+                return _ends_open(data)
         held: list[bytes] = []
         block = b""
         offset = start
         for data in chunks(self._fd, self._fs, start, self._size, self._chunk_bytes):
-            all_there_is = len(data) == self._size - start
-            cut = len(data) if all_there_is else data.rfind(b"\n") + 1
+            cut = data.rfind(b"\n") + 1
             if not cut:
                 held.append(data)
                 continue
@@ -44,7 +49,7 @@ class LogReader:
         if held:
             block = b"".join(held)
             replay.block(block, offset)
-        return block[-1:] not in (b"", b"\n", b"\x00")
+        return _ends_open(block)
 
     def header(self) -> Line | None:
         """The first line, if it is a whole header."""
@@ -110,6 +115,11 @@ def chunks(fd: int, fs: FileSystem, start: int, end: int, chunk_bytes: int = CHU
             return
         yield data
         offset += len(data)
+
+
+def _ends_open(data: bytes) -> bool:
+    """Whether the last line in ``data`` has no end."""
+    return data[-1:] not in (b"", b"\n", b"\x00")
 
 
 def _whole_replace(offset: int, raw: bytes) -> tuple[int, int | None] | None:

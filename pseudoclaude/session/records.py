@@ -16,7 +16,6 @@ one; it does not tell a whole line of this session from a whole line of another 
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 import zlib
@@ -130,8 +129,8 @@ def _sealed(body: bytes) -> bytes:
 # --- reading ---------------------------------------------------------------------------------------------------
 
 
-class Line(msgspec.Struct):
-    """Any whole record.  ``messages`` of a replace: a snapshot, or ``UNSET`` for the bare marker of older logs."""
+class _Written(msgspec.Struct):
+    """What a line may say, whatever its type."""
 
     type: str = "message"
     n: int | None = None
@@ -147,21 +146,28 @@ class Line(msgspec.Struct):
     s: int | None = None
     version: int = VERSION
     id: str = ""
-    healed: bool = msgspec.field(default=False, name="(healed)")
-    """Set here, under a name that no writer uses: the line had a lone surrogate, now U+FFFD."""
-    checksum: int = msgspec.field(default=0, name="(checksum)")
-    """Set here: the checksum of a sealed line; 0 for one without."""
 
-    made: Message | None = msgspec.field(default=None, name="(made)")
-    """Kept here: the message of the record, once somebody asked for it."""
 
-    def message(self) -> Message:
-        """The message of a ``message`` record; ``InvalidMessage`` if it is none."""
-        if self.made is None:
-            if self.role is None:
-                raise InvalidMessage("a message record without a role")
-            self.made = Message(self.role, self.content, self.tool_calls, self.tool_result, self.native, self.stop)
-        return self.made
+class Line(msgspec.Struct, frozen=True):
+    """A whole record, and what was found out about its bytes.
+
+    ``message``: that of a ``message`` record; None where its parts make none, and ``problem`` says why.  ``messages`` of a replace: a snapshot, or
+    ``UNSET`` for the bare marker of older logs.  ``checksum``: CRC-32 of the line, without its own ``crc`` if it has one.  ``healed``: it had a lone
+    surrogate, now U+FFFD.
+    """
+
+    type: str
+    n: int | None = None
+    message: Message | None = None
+    problem: str = ""
+    model: str = ""
+    reason: str = ""
+    messages: tuple[Message, ...] | UnsetType = UNSET
+    s: int | None = None
+    version: int = VERSION
+    id: str = ""
+    checksum: int = 0
+    healed: bool = False
 
 
 class BadLine(msgspec.Struct, frozen=True):
@@ -186,7 +192,7 @@ class _Envelope(msgspec.Struct):
 
 
 KNOWN_TYPES = frozenset({"session", "message", "replace", ""})
-_decode_line = msgspec.json.Decoder(Line).decode
+_decode_written = msgspec.json.Decoder(_Written).decode
 _decode_facts = msgspec.json.Decoder(HeaderFacts).decode
 _decode_envelope = msgspec.json.Decoder(_Envelope).decode
 _TRUNCATED = "Input data was truncated"
@@ -246,7 +252,7 @@ def _decoded(raw: bytes) -> Line | BadLine:
         if bad is not None:
             return bad
     try:
-        return _checked(_decode_line(raw), checksum)
+        return _line_of(_decode_written(raw), checksum)
     except (msgspec.DecodeError, InvalidMessage, RecursionError) as error:
         return _bad_utf8(raw) or _second_look(raw, checksum, error)
 
@@ -262,24 +268,40 @@ def decode_header_facts(raw: bytes) -> HeaderFacts:
         return HeaderFacts()
 
 
-def _checked(line: Line, checksum: int, *, healed: bool = False) -> Line | BadLine:
-    """``line`` with what is not in its bytes."""
-    line.checksum = checksum
-    line.healed = healed
-    line.made = None
-    if line.n is not None and not 0 < line.n <= NUMBER_MAX:
-        line.n = None
-    kind = line.type
-    if kind == "replace":
-        if line.messages is None:
-            return BadLine("schema", "a replace whose messages are null")
-    elif kind in ("message", ""):
-        if line.role is None:
+def _line_of(written: _Written, checksum: int, *, healed: bool = False) -> Line | BadLine:
+    kind = written.type or "message"
+    n = written.n if written.n is not None and 0 < written.n <= NUMBER_MAX else None
+    message, problem = None, ""
+    if kind == "message":
+        if written.role is None:
             return BadLine("schema", "no role")
-        line.type = "message"
-        with contextlib.suppress(InvalidMessage):  # whoever asks for the message is told
-            line.made = line.message()
-    return line
+        try:
+            message = Message(
+                written.role,
+                written.content,
+                written.tool_calls,
+                written.tool_result,
+                written.native,
+                written.stop,
+            )
+        except InvalidMessage as error:
+            problem = error.what
+    elif kind == "replace" and written.messages is None:
+        return BadLine("schema", "a replace whose messages are null")
+    return Line(
+        kind,
+        n,
+        message,
+        problem,
+        written.model,
+        written.reason,
+        UNSET if written.messages is None else written.messages,
+        written.s,
+        written.version,
+        written.id,
+        checksum,
+        healed,
+    )
 
 
 def _bad_crc(raw: bytes) -> BadLine:
@@ -321,10 +343,10 @@ def _second_look(raw: bytes, checksum: int, error: Exception) -> Line | BadLine:
         return BadLine("schema", f"a JSON {type(value).__name__}, not an object")
     try:
         mended, healed = _mend(value)
-        line = msgspec.convert(mended, Line)
+        written = msgspec.convert(mended, _Written)
     except (msgspec.ValidationError, InvalidMessage, RecursionError, ValueError) as problem:
         return _unknown(raw, checksum) or BadLine("schema", str(problem) or str(error))
-    return _checked(line, checksum, healed=healed)
+    return _line_of(written, checksum, healed=healed)
 
 
 def _torn(raw: bytes) -> BadLine:

@@ -23,7 +23,6 @@ import bisect
 import msgspec
 from msgspec import UNSET
 
-from pseudoclaude.errors import InvalidMessage
 from pseudoclaude.messages import Message
 from pseudoclaude.session.findings import Account, Finding, Hole
 from pseudoclaude.session.plain import PlainRun, plain_run
@@ -80,6 +79,11 @@ class Replay:
         """The lines of ``data``; what stands behind its last newline is the last line of the file, and has no end."""
         lines = data.split(b"\n")
         last = lines.pop()
+        if lines and not offset and data.startswith(BOM):
+            first = lines.pop(0)
+            self._line(first, 0, ended=True)
+            data = data[len(first) + 1 :]
+            offset = len(first) + 1
         offset = self._one_by_one(lines, offset) if len(lines) < PLAIN_LINES_MIN else self._in_bulk(data, lines, offset)
         if last:
             self._line(last, offset, ended=False)
@@ -87,22 +91,23 @@ class Replay:
     def _one_by_one(self, lines: list[bytes], offset: int) -> int:
         """Take lines from ``offset`` on; where the next one begins."""
         for raw in lines:
-            if b"\x00" in raw or (not offset and raw.startswith(BOM)):
-                self._line(raw, offset, ended=True)
+            line = decode_line(raw)
+            if isinstance(line, BadLine):
+                if b"\x00" in raw:
+                    self._line(raw, offset, ended=True)
+                else:
+                    self._no_record(line, offset, raw, ended=True)
+            elif (
+                (message := line.message) is not None
+                and line.n == self.highest + 1
+                and self._numbered
+                and not (self._cuts or line.healed)
+            ):
+                self._next(message, line, offset, len(raw))
             else:
-                self._decoded(decode_line(raw), offset, raw, ended=True)
+                self._record(line, offset, raw)
             offset += len(raw) + 1
         return offset
-
-    def _decoded(self, line: Line | BadLine, offset: int, raw: bytes, *, ended: bool) -> None:
-        if isinstance(line, BadLine):
-            self._no_record(line, offset, raw, ended=ended)
-        elif (
-            line.n == self.highest + 1 and self._numbered and line.made is not None and not (self._cuts or line.healed)
-        ):
-            self._next(line.n, line, line.made, offset, len(raw))
-        else:
-            self._record(line, offset, raw)
 
     def _in_bulk(self, data: bytes, lines: list[bytes], offset: int) -> int:
         """The same, with runs of plain records taken at once."""
@@ -166,7 +171,11 @@ class Replay:
         """One segment.  ``ended``: a separator follows it in the file."""
         if offset == 0 and raw.startswith(BOM):
             raw, offset = raw[len(BOM) :], len(BOM)
-        self._decoded(decode_line(raw), offset, raw, ended=ended)
+        line = decode_line(raw)
+        if isinstance(line, BadLine):
+            self._no_record(line, offset, raw, ended=ended)
+        else:
+            self._record(line, offset, raw)
 
     def _no_record(self, bad: BadLine, offset: int, raw: bytes, *, ended: bool) -> None:
         if not raw.strip(b" \t\r"):
@@ -196,13 +205,13 @@ class Replay:
 
     # --- records -----------------------------------------------------------------------------------------------
 
-    def _next(self, n: int, line: Line, message: Message, offset: int, length: int) -> None:
+    def _next(self, message: Message, line: Line, offset: int, length: int) -> None:
         """Take a message about whose record there is nothing to say: what ``_record`` would do with it, in one step."""
+        self.highest = n = self.highest + 1
         checksum = line.checksum
         self._origins.append((len(self.messages), offset, [length]))
         self._fresh.append((n, [checksum]))
         self.messages.append(message)
-        self.highest = n
         self._previous = (n, checksum)
         if line.model:
             self._name_model(line, offset)
@@ -242,14 +251,12 @@ class Replay:
             self.account.note("header", offset, length, "a second header; the first one counts", settled=True)
 
     def _message(self, line: Line, offset: int, length: int) -> None:
-        try:
-            message = line.message()
-        except InvalidMessage as problem:
+        if line.message is None:
             self.account.bad_lines += 1
-            self.account.note("schema", offset, length, f"not a message: {problem.what}", settled=False)
+            self.account.note("schema", offset, length, f"not a message: {line.problem}", settled=False)
             return
         self._origins.append((len(self.messages), offset, [length]))
-        self.messages.append(message)
+        self.messages.append(line.message)
         if line.model:
             self._name_model(line, offset)
         self._bare_marker = None
@@ -262,7 +269,7 @@ class Replay:
     def _replace(self, line: Line, offset: int, raw: bytes) -> None:
         length = len(raw)
         before = len(self.messages)
-        snapshot = () if line.messages is UNSET or line.messages is None else line.messages
+        snapshot = () if line.messages is UNSET else line.messages
         self.messages = list(snapshot)
         self._origins = [(0, offset, [length])] if snapshot else []
         self._from_replace = bool(snapshot)

@@ -6,6 +6,7 @@ import pytest
 
 from pseudoclaude.messages import Message, Native, Spill, ToolCall, ToolResult
 from pseudoclaude.session.records import (
+    CRC_BYTES,
     NUMBER_MAX,
     BadLine,
     Line,
@@ -60,7 +61,7 @@ MESSAGES = [
 @pytest.mark.parametrize("ending", [b"", b" ", b"\t\r"])
 def test_what_was_written_is_read_back(message: Message, ending: bytes):
     decoded = whole(encode_message(message, 7, TS, model="m", synced=3)[:-1] + ending)
-    assert (decoded.message(), decoded.n, decoded.model, decoded.s) == (message, 7, "m", 3)
+    assert (decoded.message, decoded.n, decoded.model, decoded.s) == (message, 7, "m", 3)
 
 
 def test_an_empty_snapshot_is_kept_null_is_bad_and_absent_is_the_older_marker():
@@ -119,12 +120,12 @@ def test_one_flipped_bit_is_seen_or_changes_nothing():
             flipped = bytearray(raw)
             flipped[position] ^= 1 << bit
             decoded = decode_line(bytes(flipped))
-            assert isinstance(decoded, BadLine) or decoded.message() == user("é 世界")
+            assert isinstance(decoded, BadLine) or decoded.message == user("é 世界")
 
 
 def test_a_lone_surrogate_is_healed_and_said():
     decoded = whole(b'{"role":"user","content":"a\\ud83d"}')
-    assert decoded.content == "a\ufffd"
+    assert decoded.message == user("a\ufffd")
     assert decoded.healed
     assert not whole(b'{"role":"user","content":"a"}').healed
 
@@ -139,7 +140,7 @@ def test_arguments_of_older_logs_that_are_a_json_value_become_text():
 @pytest.mark.parametrize("n", [0, -1, NUMBER_MAX + 1, 10**30])
 def test_a_number_that_cannot_be_one_says_nothing_and_the_record_counts(n: int):
     decoded = whole(b'{"type":"message","n":%d,"role":"user","content":"a"}' % n)
-    assert (decoded.n, decoded.content) == (None, "a")
+    assert (decoded.n, decoded.message) == (None, user("a"))
 
 
 @pytest.mark.parametrize("version", [b"2", b'"2.0"', b"null", b"[1]"])
@@ -150,7 +151,22 @@ def test_a_header_of_another_version_is_one_whatever_the_rest_of_it_is(version: 
 
 
 def test_an_unknown_type_is_let_through_with_its_number():
-    assert whole(b'{"type":"future","n":4,"role":7,"messages":"x"}') == Line(type="future", n=4)
+    raw = b'{"type":"future","n":4,"role":7,"messages":"x"}'
+    assert whole(raw) == Line(type="future", n=4, checksum=zlib.crc32(raw))
+
+
+def test_a_byte_zero_is_in_no_record_wherever_it_stands_and_whatever_the_seal_says():
+    whole_line = encode_message(user("a long word"), 1, 5)[:-1]
+    for at in range(len(whole_line)):
+        for raw in (whole_line[:at] + b"\0" + whole_line[at:], whole_line[:at] + b"\0" + whole_line[at + 1 :]):
+            body = raw[:-CRC_BYTES] + b"}"
+            for candidate in (raw, body, sealed(body)):
+                assert b"\0" not in candidate or isinstance(decode_line(candidate), BadLine)
+
+
+def test_a_line_cannot_say_what_a_reader_finds_out_about_it():
+    raw = b'{"role":"user","content":"a","message":{"role":"user","content":"b"},"problem":"p","healed":true,"checksum":7}'
+    assert whole(raw) == Line("message", message=user("a"), checksum=zlib.crc32(raw))
 
 
 def test_header_facts_of_a_strange_header_stay_at_their_defaults():
@@ -202,4 +218,4 @@ def test_salvage_is_linear_in_what_it_looks_at():
 
 
 def test_a_call_message_says_so():
-    assert whole(line(calls("c"), 1)).message() == calls("c")
+    assert whole(line(calls("c"), 1)).message == calls("c")

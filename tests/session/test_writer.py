@@ -342,7 +342,7 @@ def test_a_file_made_by_a_call_that_was_cut_off_still_gets_its_name_synced():
     log = OpLog()
     fs = machine(None, log=log)
     writer = opened(fs)
-    cut = DiskFault("open", nth=1, exception="KeyboardInterrupt", when="after", path_suffix="conversation.jsonl")
+    cut = DiskFault("open", nth=2, exception="KeyboardInterrupt", when="after", path_suffix="conversation.jsonl")
     fs.faults = machine(None, cut).faults
     with pytest.raises(KeyboardInterrupt):
         writer.append_message(user("a"))
