@@ -108,6 +108,8 @@ class Sweep:
         self._seen: dict[tuple[Look, str], _Seen] = {}
         self._second: dict[tuple[Look, str], None] = {}
         self._recovered_again: dict[Look, Recovered] = {}
+        self._matches: dict[tuple[str, int, tuple[str, ...]], list[int]] = {}
+        """Which steps a loaded history is.  The recoverer gives equal histories as one object, and keeps it."""
         self._trees: set[Look] = set()
         self._digest = TreeDigest(small=tears == "every_byte")
         self._looks = Looks(recording, self._digest)
@@ -197,6 +199,8 @@ class Sweep:
         judges: Iterable[tuple[OracleName, Judge, Tally]],
     ) -> None:
         case = Evidence(self._recording, session, recovered, *bounds)
+        key = (session.folder, id(recovered.loaded.messages), recovered.loaded.truncated)
+        case.matches = self._matches[key] = self._matches.get(key) or case.matches
         failed: list[tuple[OracleName, str]] = []
         for name, oracle, tally in judges:
             broken = oracle(case)

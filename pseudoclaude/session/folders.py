@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import errno
 import posixpath
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import lru_cache
 
 from pseudoclaude.errors import SessionLocked
 from pseudoclaude.ports import FileSystem
@@ -16,12 +17,14 @@ from pseudoclaude.ports import FileSystem
 HOLDER_BYTES_MAX = 200
 
 
-def ancestors(path: str) -> Iterator[str]:
+@lru_cache(64)
+def ancestors(path: str) -> tuple[str, ...]:
     """``path`` and every folder above it, the root last."""
+    found = []
     while path not in ("/", ""):
-        yield path
+        found.append(path)
         path = path[: path.rfind("/")]
-    yield "/"
+    return (*found, "/")
 
 
 def make_folders(path: str, fs: FileSystem, *, durable: bool) -> None:

@@ -45,33 +45,34 @@ class _Cut(msgspec.Struct):
 class Replay:
     """Feed it segments; call ``finish``; then read ``messages`` and the rest."""
 
+    header: Line | None = None
+    first_model = ""
+    model = ""
+    highest = 0
+    records = 0
+    sealed = False
+    """A record of the v1 writer was seen (it has an ``n``)."""
+    replace_offset = -1
+    records_end = 0
+    was_cut = False
+    """The history was cut at a hole that was never acknowledged (``batch``)."""
+    _previous = (0, 0)
+    """Number and checksum of the last numbered record."""
+    _from_replace = False
+    """The first run of ``_origins`` is a snapshot: one record for all its messages."""
+    _bare_marker: tuple[int, int, int] | None = None
+
     def __init__(self, *, from_start: bool) -> None:
         self.messages: list[Message] = []
-        self.header: Line | None = None
-        self.first_model = ""
-        self.model = ""
-        self.highest = 0
-        self.records = 0
-        self.sealed = False
-        """A record of the v1 writer was seen (it has an ``n``)."""
-        self.replace_offset = -1
-        self.records_end = 0
-        self.was_cut = False
-        """The history was cut at a hole that was never acknowledged (``batch``)."""
         self.account = Account()
         self._numbered = from_start
-        self._previous = (0, 0)
-        """Number and checksum of the last numbered record."""
         self._seen: dict[int, int] = {}
         """Checksums of the message records since the last replace, by number; those of ``_fresh`` are still to come."""
         self._fresh: list[tuple[int, list[int]]] = []
         """Runs of them: the first number and one checksum each."""
         self._origins: list[tuple[int, int, list[int]]] = []
         """Where the messages came from: position of the first of a run, offset of its record, and the length of each record."""
-        self._from_replace = False
-        """The first run of ``_origins`` is a snapshot: one record for all its messages."""
         self._cuts: list[_Cut] = []
-        self._bare_marker: tuple[int, int, int] | None = None
 
     # --- input -------------------------------------------------------------------------------------------------
 

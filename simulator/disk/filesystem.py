@@ -17,7 +17,7 @@ import msgspec
 from pseudoclaude.ports import OpenMode, Stat
 from simulator.disk.faults import CallKind, DiskFault, FaultPlan, finish, os_error
 from simulator.disk.files import File, Handle
-from simulator.disk.names import Names, check_encodable
+from simulator.disk.names import NOT_THERE, Names, check_encodable
 from simulator.disk.oplog import OpLog, call_site
 from simulator.values import ROOT, Disk, Op
 
@@ -335,6 +335,8 @@ class SimFileSystem:
 
     def peek(self, path: str) -> bytes | None:
         """The bytes of a file, or None; no call of the product, so neither logged nor failed."""
+        if self._names.known.get(path) == NOT_THERE:
+            return None
         try:
             file = self._files.get(self._names.find(path))
         except OSError:

@@ -14,7 +14,7 @@ from simulator.values import ROOT
 NAME_BYTES_MAX = 255
 PATH_BYTES_MAX = 4_095
 _UTF8_BYTES_MAX = 4
-_NOT_THERE = -1
+NOT_THERE = -1
 """In the cache: looked up, and not there."""
 
 
@@ -46,21 +46,23 @@ class Names:
 
     def find(self, path: str) -> int:
         """The inode a path stands for."""
-        found = self.known.get(path)
-        if found is None:
-            found = self._walk(path)
-            if found is None or (path.endswith("/") and found not in self.folders):
-                found = self._found_slowly(path)
-            self.known[path] = found
-        if found == _NOT_THERE:
+        found = self.known.get(path) or self._found(path)
+        if found == NOT_THERE:
             raise os_error("ENOENT", path)
+        return found
+
+    def _found(self, path: str) -> int:
+        found = self._walk(path)
+        if found is None or (path.endswith("/") and found not in self.folders):
+            found = self._found_slowly(path)
+        self.known[path] = found
         return found
 
     def _found_slowly(self, path: str) -> int:
         try:
             return self.chain(path)[-1]
         except FileNotFoundError:
-            return _NOT_THERE
+            return NOT_THERE
 
     def _walk(self, path: str) -> int | None:
         """The quick way, for paths that lead somewhere; None: ask ``chain``, which knows what is wrong."""
@@ -110,7 +112,7 @@ class Names:
         parent = self.known.get(folder)
         if parent is None:
             parent = self._walk(folder)
-        if parent is None or parent == _NOT_THERE or parent not in self.folders:
+        if parent is None or parent == NOT_THERE or parent not in self.folders:
             _check_path(path)
             self.chain(folder)  # raises what is wrong on the way
             raise os_error("ENOTDIR", path)
