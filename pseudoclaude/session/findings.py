@@ -124,7 +124,8 @@ class Account:
 
     def unknown_gap(self) -> None:
         """A record without a number follows: nothing says that what waits was never acknowledged."""
-        self._waiting = []
+        if self._waiting:
+            self._waiting = []
         for rest in self._rest.values():
             if rest.waiting:
                 rest.unsettled += rest.waiting
@@ -172,6 +173,8 @@ class Account:
         no end.
         """
         self.unknown_gap()
+        if not self._drafts:
+            return ()
         found = []
         for draft in self._drafts:
             settled = draft.settled or draft.offset < replaced_before + (draft.kind == "gap")

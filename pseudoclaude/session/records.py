@@ -43,7 +43,7 @@ REMEMBERED_LINES = 512
 
 CRC_BYTES = 18
 _CRC = re.compile(rb',"crc":"([0-9a-f]{8})"\}\Z')
-_NUL_RUN = re.compile(rb"\x00+")
+_NULS = re.compile(rb"\x00+")
 
 
 # --- writing ---------------------------------------------------------------------------------------------------
@@ -219,11 +219,15 @@ def segments(data: bytes, base: int = 0) -> Iterator[tuple[int, bytes, bool]]:
 def around_nuls(raw: bytes, offset: int) -> Iterator[tuple[int, bytes, bool]]:
     """The pieces of a line between its NUL runs, and the runs: ``(offset, bytes, is_nul_run)``."""
     last = 0
-    for run in _NUL_RUN.finditer(raw):
-        if run.start() > last:
-            yield offset + last, raw[last : run.start()], False
-        yield offset + run.start(), run.group(), True
+    start = raw.find(b"\x00")
+    while start >= 0:
+        if start > last:
+            yield offset + last, raw[last:start], False
+        run = _NULS.match(raw, start)
+        assert run is not None
+        yield offset + start, run.group(), True
         last = run.end()
+        start = raw.find(b"\x00", last)
     if last < len(raw):
         yield offset + last, raw[last:], False
 

@@ -19,6 +19,7 @@ that add nothing to the history only the last number is remembered.
 from __future__ import annotations
 
 import bisect
+from functools import lru_cache
 
 import msgspec
 from msgspec import UNSET
@@ -26,7 +27,7 @@ from msgspec import UNSET
 from pseudoclaude.messages import Message
 from pseudoclaude.session.findings import Account, Finding, Hole
 from pseudoclaude.session.plain import PlainRun, plain_run
-from pseudoclaude.session.records import BOM, BadLine, Line, around_nuls, decode_line
+from pseudoclaude.session.records import BOM, REMEMBERED_BYTES, BadLine, Line, around_nuls, decode_line
 from pseudoclaude.session.salvage import salvage
 
 EXCERPT_CHARS = 200
@@ -358,6 +359,13 @@ def _first(run: tuple[int, int, list[int]]) -> int:
 
 
 def _describe(bad: BadLine, raw: bytes) -> str:
+    return _short_described(bad, raw) if len(raw) <= REMEMBERED_BYTES else _described(bad, raw)
+
+
+def _described(bad: BadLine, raw: bytes) -> str:
     text = raw[: EXCERPT_CHARS * 4].decode("utf-8", errors="replace")[:EXCERPT_CHARS]
     more = "…" if len(raw) > EXCERPT_CHARS else ""
     return f"{len(raw)} bytes that are no record: {bad.why}; they begin {text!r}{more}"
+
+
+_short_described = lru_cache(128)(_described)
