@@ -14,8 +14,8 @@ import msgspec
 from pseudoclaude.messages import History
 from simulator.disk import OpLog
 from simulator.oracles import Evidence, bounds_along, bounds_at
-from simulator.recover import OPENED, Recoverer
-from simulator.values import CrashState, Disk, Mark, Op, Recording, SessionRecord
+from simulator.recover import OPENED
+from simulator.values import CrashState, Disk, Mark, Op, Recording, Recovered, SessionRecord
 
 
 class Promises:
@@ -37,15 +37,13 @@ class Promises:
 
 
 def second_recording(
-    recording: Recording, state: CrashState, session: SessionRecord, disk: Disk, recoverer: Recoverer
+    recording: Recording, state: CrashState, session: SessionRecord, disk: Disk, recovered: Recovered, log: OpLog
 ) -> tuple[Recording, int] | None:
-    """The run that recovers from ``disk`` and appends one message, as a recording, and the point where it begins.
+    """The run that recovered from ``disk`` and appended one message, with its ``log``, as a recording, and the point where it begins.
 
     None when that run raised, which the oracles of the first crash report.  After a kill the machine goes on: what was pending is visible
     and still not durable.  After a power cut the disk is all there is, and what is found on it is durable.
     """
-    log = OpLog()
-    recovered = recoverer.recover(disk, session.folder, log)
     if recovered.loaded.raised or recovered.reopened.raised:
         return None
     bounds = bounds_at(recording.ops, session.folder, state.point, power=True)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from simulator.again import second_recording
 from simulator.build import build_disk
+from simulator.disk import OpLog
 from simulator.memory_sweep import look_at
 from simulator.oracles import ORACLES, Evidence, applicable, bounds_at, excused_at, judge
 from simulator.planted import PLANTED, product_of
@@ -119,7 +120,9 @@ def _rebuild(token: Token, scenario: Scenario) -> tuple[Recording, CrashState, R
         return recording, state, recoverer
     disk = build_disk(recording, state)
     for session in recording.sessions:
-        second = second_recording(recording, state, session, disk, recoverer)
+        log = OpLog()
+        recovered = recoverer.recover(disk, session.folder, log)
+        second = second_recording(recording, state, session, disk, recovered, log)
         if second is not None:
             return second[0], decode_state(second[0].ops, token.second), recoverer
     raise ReplayError("the recovery that this token crashes does not come to an append")

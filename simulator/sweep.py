@@ -13,6 +13,7 @@ import msgspec
 from simulator.again import Promises, second_recording
 from simulator.crash import BLOCK_BYTES, Bounds, Model, Tears, crash_states
 from simulator.digest import Look, TreeDigest
+from simulator.disk import OpLog
 from simulator.looks import Looks
 from simulator.memory_sweep import MemorySweep
 from simulator.oracles import (
@@ -29,7 +30,7 @@ from simulator.product import Product
 from simulator.recover import Recoverer
 from simulator.scenario import Crash, Scenario
 from simulator.token import encode_state, token_of
-from simulator.values import MUTATIONS, CrashState, Disk, Op, OracleName, Recording, Recovered, SessionRecord, Verdict
+from simulator.values import MUTATIONS, CrashState, Op, OracleName, Recording, Recovered, SessionRecord, Verdict
 
 AGAIN: tuple[OracleName, ...] = ("O1", "O2", "O3", "O5", "O11")
 """What must hold after a crash of the recovery, for O10 to hold."""
@@ -166,9 +167,10 @@ class Sweep:
             self.result.excused += bounds[2]
             seen = self._seen.get((part, session.folder))
             if seen is None:
-                self._first_time(state, session, part, bounds)
-                if crash.again:
-                    self._crash_again(state, session, self._looks.disk(state))
+                log = OpLog() if crash.again else None
+                recovered = self._first_time(state, session, part, bounds, log)
+                if log is not None:
+                    self._crash_again(state, session, recovered, log)
             elif not any(_covers(known, bounds) for known in seen.bounds):
                 seen.bounds.append(bounds)
                 self._judge(state, session, seen.recovered, bounds, self._judges[session.folder].of_bounds)
@@ -184,11 +186,14 @@ class Sweep:
             self._bounds[(folder, power)] = found
         return found
 
-    def _first_time(self, state: CrashState, session: SessionRecord, part: Look, bounds: _Bounds) -> None:
-        recovered = self._recoverer.recover(self._looks.disk(state), session.folder)
+    def _first_time(
+        self, state: CrashState, session: SessionRecord, part: Look, bounds: _Bounds, log: OpLog | None
+    ) -> Recovered:
+        recovered = self._recoverer.recover(self._looks.disk(state), session.folder, log)
         self.result.deep_checks += 1
         self._seen[(part, session.folder)] = _Seen(recovered, [bounds])
         self._judge(state, session, recovered, bounds, self._judges[session.folder].all)
+        return recovered
 
     def _judge(
         self,
@@ -239,12 +244,12 @@ class Sweep:
 
     # --- a crash of the recovery -------------------------------------------------------------------------------
 
-    def _crash_again(self, state: CrashState, session: SessionRecord, disk: Disk) -> None:
-        """Crash the recovery from ``disk`` at every point, and recover again (O10).
+    def _crash_again(self, state: CrashState, session: SessionRecord, recovered: Recovered, log: OpLog) -> None:
+        """Crash the recovery from ``state`` at every point, and recover again (O10).
 
         After a kill the machine goes on: what was pending is visible and still not durable.  After a power cut the disk is all there is.
         """
-        second = second_recording(self._recording, state, session, disk, self._recoverer)
+        second = second_recording(self._recording, state, session, self._looks.disk(state), recovered, log)
         if second is None:
             return
         recording, first_point = second

@@ -37,43 +37,34 @@ class Finding(msgspec.Struct, frozen=True):
     text: str
 
 
-class _Draft:
+class _Draft(msgspec.Struct):
     """A finding in the making.  ``excused``: not settled yet, but nothing that was ever acknowledged is lost by it."""
 
-    __slots__ = ("excused", "kind", "length", "offset", "settled", "text")
-
-    def __init__(self, kind: FindingKind, offset: int, length: int, text: str, settled: bool) -> None:
-        self.kind = kind
-        self.offset = offset
-        self.length = length
-        self.text = text
-        self.settled = settled
-        self.excused = False
+    kind: FindingKind
+    offset: int
+    length: int
+    text: str
+    settled: bool
+    excused: bool = False
 
 
-class _Rest:
+class _Rest(msgspec.Struct):
     """The findings of one kind beyond the listed ones, as numbers."""
 
-    __slots__ = ("bytes", "count", "first", "unsettled", "unsettled_last", "waiting", "waiting_last")
-
-    def __init__(self, first: int) -> None:
-        self.first = first
-        self.count = 0
-        self.bytes = 0
-        self.unsettled = 0
-        self.unsettled_last = -1
-        self.waiting = 0
-        self.waiting_last = -1
+    first: int
+    count: int = 0
+    bytes: int = 0
+    unsettled: int = 0
+    unsettled_last: int = -1
+    waiting: int = 0
+    waiting_last: int = -1
 
 
-class Hole:
+class Hole(msgspec.Struct):
     """A gap, with the bad lines that lie in it."""
 
-    __slots__ = ("drafts", "offset")
-
-    def __init__(self, offset: int, drafts: list[_Draft]) -> None:
-        self.offset = offset
-        self.drafts = drafts
+    offset: int
+    drafts: list[_Draft]
 
 
 class Account:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from pseudoclaude.ports import OpenMode
 
 
@@ -45,15 +47,12 @@ class File:
         self.synced = bytes(durable)
 
 
-class Handle:
+class Handle(msgspec.Struct):
     """An open descriptor."""
 
-    __slots__ = ("file", "inode", "mode", "path", "position")
-
-    def __init__(self, inode: int, file: File, mode: OpenMode, path: str) -> None:
-        self.inode = inode
-        self.file = file
-        self.mode = mode
-        self.path = path
-        self.position = 0
-        """Where the next write goes in ``lock`` mode; the other writing modes append."""
+    inode: int
+    file: File
+    mode: OpenMode
+    path: str
+    position: int = 0
+    """Where the next write goes in ``lock`` mode; the other writing modes append."""

@@ -28,6 +28,8 @@ class Names:
         self._own: dict[int, dict[str, int]] = {}
 
     def add(self, parent: int, name: str, inode: int) -> None:
+        """Give ``inode`` a name that is free."""
+        self.known = {path: found for path, found in self.known.items() if found != NOT_THERE}
         self._change(parent)[name] = inode
 
     def add_folder(self, parent: int, name: str, inode: int) -> None:
@@ -35,10 +37,10 @@ class Names:
         self.add(parent, name, inode)
 
     def remove(self, parent: int, name: str) -> None:
+        self.known = {}
         del self._change(parent)[name]
 
     def _change(self, parent: int) -> dict[str, int]:
-        self.known = {}
         names = self._own.get(parent)
         if names is None:
             names = self.folders[parent] = self._own[parent] = dict(self.folders[parent])
@@ -68,6 +70,10 @@ class Names:
         """The quick way, for paths that lead somewhere; None: ask ``chain``, which knows what is wrong."""
         if not path.startswith("/"):
             return None
+        folder, _, last = path.rpartition("/")
+        above = self.folders.get(self.known.get(folder, NOT_THERE))
+        if last and above is not None:
+            return above.get(last)
         inode: int | None = ROOT
         for name in path.split("/"):
             if name:
