@@ -20,7 +20,7 @@ OpenMode = Literal["create", "append", "read", "lock"]
 ``read``: existing file.  ``lock``: for reading and writing, made if absent (the only mode with which a file is written in place)."""
 
 
-class Stat(msgspec.Struct, frozen=True):
+class Stat(msgspec.Struct, frozen=True, gc=False):
     """What a name stands for.  ``kind`` of a symbolic link is ``link``: it is not followed."""
 
     kind: Literal["file", "dir", "link", "other"]

@@ -97,8 +97,8 @@ class Recoverer:
             folder,
             state=result.state,
             messages=messages,
-            truncated=tuple([call.id for call in result.truncated]),
-            findings=tuple([(finding.kind, finding.offset, finding.length) for finding in result.findings]),
+            truncated=tuple([call.id for call in result.truncated]) if result.truncated else (),
+            findings=result.findings,
             spills=() if fs is None else _spills(folder, messages, fs),
             violations=violations,
         )

@@ -160,7 +160,7 @@ def _session(
 
 
 def _findings(loaded: Loaded) -> str:
-    return ", ".join(f"{kind}@{offset}+{length}" for kind, offset, length in loaded.findings) or "none"
+    return ", ".join(f"{found.kind}@{found.offset}+{found.length}" for found in loaded.findings) or "none"
 
 
 def _memory(recording: Recording, state: CrashState, disk: Disk, scenario: Scenario) -> Iterator[tuple[str, bool]]:

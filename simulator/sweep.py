@@ -171,7 +171,7 @@ class Sweep:
                 recovered = self._first_time(state, session, part, bounds, log)
                 if log is not None:
                     self._crash_again(state, session, recovered, log)
-            elif not any(_covers(known, bounds) for known in seen.bounds):
+            elif bounds not in seen.bounds and not any(_covers(known, bounds) for known in seen.bounds):
                 seen.bounds.append(bounds)
                 self._judge(state, session, seen.recovered, bounds, self._judges[session.folder].of_bounds)
 

@@ -13,7 +13,7 @@ name to a folder; that is why a file can be durable without its name, or named w
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -171,7 +171,7 @@ class Recording(msgspec.Struct, frozen=True):
 Fill = Literal["nul", "stale", "old"]
 
 
-class Tear(msgspec.Struct, frozen=True):
+class Tear(msgspec.Struct, frozen=True, gc=False):
     """One write that reached the disk in part.
 
     ``torn``: the first ``kept`` bytes are right, the file grew to ``reach`` bytes of the write, and between them lies ``fill``.
@@ -185,7 +185,7 @@ class Tear(msgspec.Struct, frozen=True):
     fill: Fill
 
 
-class CrashState(msgspec.Struct, frozen=True):
+class CrashState(msgspec.Struct, frozen=True, gc=False):
     """What survived: everything certified before ``point``, the ``kept`` ones of what was pending, one write perhaps torn."""
 
     model: str
@@ -213,8 +213,8 @@ class Loaded(msgspec.Struct, frozen=True):
     state: str = ""
     messages: History = ()
     truncated: tuple[str, ...] = ()
-    findings: tuple[tuple[str, int, int], ...] = ()
-    """Kind, offset and length of each."""
+    findings: tuple[Any, ...] = ()
+    """The product's own; they are compared and printed, not looked into."""
     spills: tuple[SpillSeen, ...] = ()
     violations: tuple[str, ...] = ()
     raised: str = ""

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+from functools import lru_cache
 from typing import Self, cast
 
 from pseudoclaude.ports import Clock, FileSystem, Ids
@@ -69,6 +70,7 @@ class SessionWriter(LogWriter):
 
 def _absolute(path: str | os.PathLike[str]) -> str:
     text = os.fspath(path)
-    plain = text.startswith("/") and not text.endswith(("/", "/.", "/.."))
-    plain = plain and "//" not in text and "/./" not in text and "/../" not in text
-    return text if plain else os.path.abspath(text)
+    return _normal(text) if text.startswith("/") else os.path.abspath(text)
+
+
+_normal = lru_cache(64)(os.path.normpath)

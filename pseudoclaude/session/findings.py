@@ -23,7 +23,7 @@ EACH_MAX = 100
 _TEAR_KINDS = frozenset({"torn", "incomplete_replace", "nul"})
 
 
-class Finding(msgspec.Struct, frozen=True):
+class Finding(msgspec.Struct, frozen=True, gc=False):
     """One thing a reader should know about the bytes at ``offset``.
 
     ``settled``: nothing is to be done about it - a whole replace follows it, or it is the ended tear of an unacknowledged write.
@@ -37,7 +37,7 @@ class Finding(msgspec.Struct, frozen=True):
     text: str
 
 
-class _Draft(msgspec.Struct):
+class _Draft(msgspec.Struct, gc=False):
     """A finding in the making.  ``excused``: not settled yet, but nothing that was ever acknowledged is lost by it."""
 
     kind: FindingKind

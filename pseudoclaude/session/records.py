@@ -238,7 +238,7 @@ def decode_line(raw: bytes) -> Line | BadLine:
     Short lines that were decoded lately are remembered: a session is looked at, opened and confirmed, which is three readings of the same bytes.
     So equal lines give the same ``Line``, which nobody changes.
     """
-    return _remembered(raw) if len(raw) <= REMEMBERED_BYTES else _decoded(raw)
+    return decode_short_line(raw) if len(raw) <= REMEMBERED_BYTES else _decoded(raw)
 
 
 def _decoded(raw: bytes) -> Line | BadLine:
@@ -261,7 +261,8 @@ def _decoded(raw: bytes) -> Line | BadLine:
         return _bad_utf8(raw) or _second_look(raw, checksum, error)
 
 
-_remembered = lru_cache(REMEMBERED_LINES)(_decoded)
+decode_short_line = lru_cache(REMEMBERED_LINES)(_decoded)
+"""``decode_line`` of at most ``REMEMBERED_BYTES``."""
 
 
 def decode_header_facts(raw: bytes) -> HeaderFacts:

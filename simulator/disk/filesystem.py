@@ -217,7 +217,9 @@ class SimFileSystem:
 
     def stat(self, path: str) -> Stat:
         after = self._enter("stat", path) if self._watched else None
-        inode = self._names.find(path)
+        inode = self._names.known.get(path, NOT_THERE)
+        if inode == NOT_THERE:
+            inode = self._names.find(path)
         if after is not None:
             finish(after)
         file = self._files.get(inode)
@@ -283,9 +285,11 @@ class SimFileSystem:
 
     def fsync_dir(self, path: str) -> None:
         after = self._enter("fsync_dir", path) if self._watched else None
-        inode = self._names.find(path)
+        inode = self._names.known.get(path, NOT_THERE)
         if inode not in self._folders:
-            raise os_error("ENOTDIR", path)
+            inode = self._names.find(path)
+            if inode not in self._folders:
+                raise os_error("ENOTDIR", path)
         if self.log is not None:
             self._record(Op("fsync_dir", inode=inode))
         if after is not None:
