@@ -10,7 +10,9 @@ import pytest
 from pseudoclaude.ports import OpenMode
 from simulator.build import DiskBuilder, build_disk
 from simulator.crash import SUBSETS_ALL_UP_TO, Bounds, Model, crash_states
+from simulator.digest import TreeDigest
 from simulator.disk import DiskFault, FaultPlan, OpLog, SimFileSystem
+from simulator.looks import Looks
 from simulator.values import ROOT, CrashState, Disk, Recording, Tear, visible
 from tests.disk.exhaustive import Tree, kill_trees, power_trees
 
@@ -367,6 +369,32 @@ def test_a_builder_that_is_used_again_builds_what_a_new_one_does(name):
     builder = DiskBuilder(recording)
     for state in [*everything, *reversed(everything)]:
         assert visible(builder.build(state)) == visible(build_disk(recording, state)), state
+
+
+@pytest.mark.parametrize("name", PLAYS)
+def test_states_with_one_key_leave_one_disk_and_are_built_once(name):
+    recording = _recorded(name)
+    looks, digest = Looks(recording, TreeDigest()), TreeDigest()
+    builder = DiskBuilder(recording)
+    everything = [*states(recording, "kill"), *states(recording)]
+    for state in everything:
+        assert looks.of(state) == digest.of(build_disk(recording, state)), state
+        assert visible(looks.disk(state)) == visible(build_disk(recording, state)), state
+    assert len({builder.key(state) for state in everything}) < len(everything)
+
+
+def test_the_disk_that_a_simulated_machine_begins_with_is_never_changed():
+    recording = _recorded("folders come and go")
+    disk = build_disk(recording, states(recording)[-1])
+    before = visible(disk)
+    fs = SimFileSystem(disk)
+    put(fs, "/d/new")
+    fs.mkdir("/d/sub")
+    put(fs, "/d/sub/x")
+    fs.rename("/d/new", "/d/sub/y")
+    fs.unlink("/d/sub/x")
+    assert visible(disk) == before
+    assert visible(fs.disk()) != before
 
 
 def test_the_order_of_the_states_is_fixed():

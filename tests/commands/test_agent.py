@@ -14,6 +14,7 @@ from pseudoclaude.messages import ToolCall
 from pseudoclaude.ports import Reply, Request
 from pseudoclaude.protocol.repair import OUTCOME_UNKNOWN
 from pseudoclaude.session.catalog import session_folder
+from pseudoclaude.session.loader import LOG_NAME
 from tests.commands.build import Office, Remembering, texts
 from tests.driving import Answer, Streamed, calls, said
 
@@ -184,6 +185,18 @@ def test_the_messages_of_a_turn_are_found_by_their_numbers(office: Office) -> No
     assert found(3, 4) == ["Second", "Two."]
     assert found(9, 12) == []
     assert [found(1, 2, session) for session in ("nothing", "../x", "..", "")] == [None] * 4
+
+
+def test_a_record_that_makes_no_message_is_left_out_of_a_turn(office: Office) -> None:
+    agent = office.agent(Remembering([said("One.")]))
+    list(agent.turn("First"))
+    agent.close()
+    odd = '{"type":"message","n":3,"role":"user","tool_calls":[{"id":"c","name":"t","arguments":"{}"}]}'
+    with Path(session_folder(*office.place, agent.session_id), LOG_NAME).open("a") as log:
+        log.write(odd + "\n")
+    messages = turn_messages(office.machine.fs, office.place, agent.session_id, 1, 3)
+    assert messages is not None
+    assert texts(messages) == ["First", "One."]
 
 
 # --- the end ---------------------------------------------------------------------------------------------------
