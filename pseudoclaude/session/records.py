@@ -273,39 +273,22 @@ def decode_header_facts(raw: bytes) -> HeaderFacts:
         return HeaderFacts()
 
 
-def _line_of(written: _Written, checksum: int, *, healed: bool = False) -> Line | BadLine:
-    kind = written.type or "message"
-    n = written.n if written.n is not None and 0 < written.n <= NUMBER_MAX else None
+def _line_of(said: _Written, checksum: int, *, healed: bool = False) -> Line | BadLine:
+    kind = said.type or "message"
+    n = said.n if said.n is not None and 0 < said.n <= NUMBER_MAX else None
     message, problem = None, ""
     if kind == "message":
-        if written.role is None:
+        if said.role is None:
             return BadLine("schema", "no role")
         try:
-            message = Message(
-                written.role,
-                written.content,
-                written.tool_calls,
-                written.tool_result,
-                written.native,
-                written.stop,
-            )
+            message = Message(said.role, said.content, said.tool_calls, said.tool_result, said.native, said.stop)
         except InvalidMessage as error:
             problem = error.what
-    elif kind == "replace" and written.messages is None:
+    snapshot = UNSET if said.messages is None else said.messages
+    if kind == "replace" and said.messages is None:
         return BadLine("schema", "a replace whose messages are null")
     return Line(
-        kind,
-        n,
-        message,
-        problem,
-        written.model,
-        written.reason,
-        UNSET if written.messages is None else written.messages,
-        written.s,
-        written.version,
-        written.id,
-        checksum,
-        healed,
+        kind, n, message, problem, said.model, said.reason, snapshot, said.s, said.version, said.id, checksum, healed
     )
 
 

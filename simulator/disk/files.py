@@ -36,6 +36,16 @@ class File:
         appended = self.data.startswith(self.synced)
         self.lost.append((len(self.synced) if appended else 0, len(self.data)))
 
+    def fail_sync(self, dialect: str) -> None:
+        """What each way of failing leaves in the cache (FAULT-MODEL.md §2.5)."""
+        if dialect == "false-failure":
+            self.sync()
+        elif dialect == "btrfs":
+            self.data[:] = self.synced
+        elif dialect in ("ext4", "ext4-journal"):
+            self.late_error = dialect == "ext4-journal"
+            self.lose()
+
     def sync(self) -> None:
         """A sync worked: all is durable but what was lost, which stays as it was, NUL where nothing was."""
         if not self.lost:

@@ -19,7 +19,7 @@ from simulator.disk.faults import CallKind, DiskFault, FaultPlan, finish, os_err
 from simulator.disk.files import File, Handle
 from simulator.disk.names import NOT_THERE, Names, check_encodable
 from simulator.disk.oplog import OpLog, call_site
-from simulator.values import ROOT, Disk, Op
+from simulator.values import ROOT, Disk, Op, names_of
 
 
 class ProcessKilled(BaseException):
@@ -339,30 +339,16 @@ class SimFileSystem:
 
     def peek(self, path: str) -> bytes | None:
         """The bytes of a file, or None; no call of the product, so neither logged nor failed."""
-        if self._names.known.get(path) == NOT_THERE:
-            return None
         try:
-            file = self._files.get(self._names.find(path))
+            file = self._files.get(self._names.known.get(path) or self._names.find(path))
         except OSError:
             return None
         return None if file is None else bytes(file.data)
 
     def files_under(self, path: str) -> list[tuple[str, bytes]]:
         """Every file below a folder with its bytes, sorted by path; none if the folder is not there."""
-        try:
-            top = self._names.find(path)
-        except OSError:
-            return []
-        found: list[tuple[str, bytes]] = []
-        waiting = [(path, top)] if top in self._folders else []
-        while waiting:
-            folder, inode = waiting.pop()
-            for name, child in self._folders[inode].items():
-                if child in self._folders:
-                    waiting.append((f"{folder}/{name}", child))
-                else:
-                    found.append((f"{folder}/{name}", bytes(self._files[child].data)))
-        return sorted(found)
+        found = [(name, inode) for name, inode, _ in names_of(self._folders) if name.startswith(f"{path}/")]
+        return sorted((name, bytes(self._files[inode].data)) for name, inode in found if inode in self._files)
 
     def changed_besides(self, path: str) -> bool:
         """Did any file but ``path`` change since ``touched`` was emptied?"""
@@ -389,23 +375,14 @@ class SimFileSystem:
             self.log.add(msgspec.structs.replace(op, site=call_site()))
 
     def _failing_sync(self, handle: Handle, fault: DiskFault) -> None:
-        file = handle.file
-        if fault.dialect == "ext4-journal":
-            file.late_error = True
-            file.lose()
-            self._record(Op("fsync", inode=handle.inode, error="LATE"))
-            return
-        if fault.dialect == "false-failure":
-            file.sync()
-            self._record(Op("fsync", inode=handle.inode))
-        else:
-            self._record(Op("fsync", inode=handle.inode, error=fault.error or "EIO"))
-        if fault.dialect == "ext4":
-            file.lose()
-        elif fault.dialect == "btrfs":
-            file.data[:] = file.synced
+        file, dialect = handle.file, fault.dialect
+        file.fail_sync(dialect)
+        error = {"ext4-journal": "LATE", "false-failure": ""}.get(dialect, fault.error or "EIO")
+        self._record(Op("fsync", inode=handle.inode, error=error))
+        if dialect == "btrfs":
             self._record(Op("truncate", inode=handle.inode, size=len(file.synced)))
-        raise os_error(fault.error or "EIO", handle.path)
+        if dialect != "ext4-journal":
+            raise os_error(fault.error or "EIO", handle.path)
 
     def _close_all(self) -> None:
         for fd, handle in self._handles.items():
