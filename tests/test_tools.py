@@ -357,7 +357,9 @@ def test_a_call_cannot_ask_for_more_time_than_the_settings_give(tmp_path: Path) 
     assert result == ToolOutput(b"[Stopped after 0.1 seconds; it had not ended.]", is_error=True)
 
 
-def test_ctrl_c_ends_the_command_with_all_it_started(tools: Tools) -> None:
+def test_ctrl_c_ends_the_command_with_all_it_started(tmp_path: Path) -> None:
+    tools = Tools(tmp_path, timeout=120.0)
+
     def press() -> None:
         while not (tools.project / "beat").exists():
             time.sleep(0.01)
@@ -366,7 +368,8 @@ def test_ctrl_c_ends_the_command_with_all_it_started(tools: Tools) -> None:
     presser = threading.Thread(target=press)
     presser.start()
     with pytest.raises(KeyboardInterrupt):
-        tools.run("run_command", command=f"{BEATING} sleep 60")
+        result = tools.run("run_command", command=f"{BEATING} sleep 100")
+        pytest.fail(f"it ended by itself: {result}")
     presser.join()
     assert _nothing_beats(tools)
 

@@ -59,6 +59,7 @@ def _turn_with_ctrl_c(agent: Agent, text: str, after_seconds: float) -> None:
         with closing(agent.turn(text)) as events:
             for _ in events:
                 pass
-        time.sleep(1)  # the signal is on its way, and ends this
+        pressed.wait()
+        time.sleep(10)  # the signal is on its way, and ends this
     finally:
         pressed.wait()
