@@ -35,7 +35,7 @@ class PlainRun(msgspec.Struct):
 
 
 class _Facts(msgspec.Struct):
-    """What a message record says beside its message; the same types as in ``records.Line``, so that both take the same lines."""
+    """What a message record says beside its message; the same types as in ``records``, so that both take the same lines."""
 
     n: int
     type: Literal["message"]
