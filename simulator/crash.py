@@ -1,4 +1,4 @@
-"""Crash: from a recording, every disk that a power cut or a kill could leave.  Pure: recording in, disks out.
+"""Crash: from a recording, every state that a power cut or a kill could leave.  Pure: recording in, states out; ``build`` makes the disk of one.
 
 Semantics are FAULT-MODEL.md §2.3.  A *certificate* is a sync that succeeded: ``fsync`` certifies all earlier writes and truncations of its inode,
 ``fsync_dir`` all earlier entries of its folder.  What happened before the crash point and is not certified is *pending*; so is the call
