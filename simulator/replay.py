@@ -118,14 +118,15 @@ def _rebuild(token: Token, scenario: Scenario) -> tuple[Recording, CrashState, R
     recoverer = Recoverer(product_of(token.variant), scenario.settings)
     if not token.second:
         return recording, state, recoverer
-    disk = build_disk(recording, state)
-    for session in recording.sessions:
-        log = OpLog()
-        recovered = recoverer.recover(disk, session.folder, log)
-        second = second_recording(recording, state, session, disk, recovered, log)
-        if second is not None:
-            return second[0], decode_state(second[0].ops, token.second), recoverer
-    raise ReplayError("the recovery that this token crashes does not come to an append")
+    if token.session >= len(recording.sessions):
+        raise TokenError(f"the run has {len(recording.sessions)} sessions, the token names number {token.session + 1}")
+    session = recording.sessions[token.session]
+    disk, log = build_disk(recording, state), OpLog()
+    recovered = recoverer.recover(disk, session.folder, log)
+    second = second_recording(recording, state, session, disk, recovered, log)
+    if second is None:
+        raise ReplayError("the recovery that this token crashes does not come to an append")
+    return second[0], decode_state(second[0].ops, token.second), recoverer
 
 
 def _session(

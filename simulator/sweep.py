@@ -29,7 +29,7 @@ from simulator.oracles import (
 from simulator.product import Product
 from simulator.recover import Recoverer
 from simulator.scenario import Crash, Scenario
-from simulator.token import encode_state, token_of
+from simulator.token import token_of, token_of_recovery
 from simulator.values import MUTATIONS, CrashState, Op, OracleName, Recording, Recovered, SessionRecord, Verdict
 
 AGAIN: tuple[OracleName, ...] = ("O1", "O2", "O3", "O5", "O11")
@@ -107,8 +107,8 @@ class Sweep:
         self._scenario = scenario
         self._tears = tears
         self._seen: dict[tuple[Look, str], _Seen] = {}
-        self._second: dict[tuple[Look, str], None] = {}
-        self._recovered_again: dict[Look, Recovered] = {}
+        self._second: dict[tuple[Look, str, str], None] = {}
+        self._recovered_again: dict[tuple[Look, str], Recovered] = {}
         self._matches: dict[tuple[str, int, tuple[str, ...]], list[int]] = {}
         """Which steps a loaded history is.  The recoverer gives equal histories as one object, and keeps it."""
         self._trees: set[Look] = set()
@@ -269,20 +269,22 @@ class Sweep:
         tree = looks.of(later)
         session = recording.sessions[0]
         bounds, promised = promises.at(later)
-        key = (tree, promised)
+        key = (tree, session.folder, promised)
         self._trees.add(tree)
         if key in self._second:
             return
         self._second[key] = None
-        recovered = self._recovered_again.get(tree)
+        recovered = self._recovered_again.get((tree, session.folder))
         if recovered is None:
-            recovered = self._recovered_again[tree] = self._recoverer.recover(looks.disk(later), session.folder)
+            recovered = self._recovered_again[(tree, session.folder)] = self._recoverer.recover(
+                looks.disk(later), session.folder
+            )
             self.result.deep_checks += 1
         case = Evidence(recording, session, recovered, *bounds)
         broken = [(name, message) for name in AGAIN if (message := ORACLES[name](case))]
         self._count("O10", bool(broken))
         if broken:
-            token = f"{token_of(self._recording, state)}+{encode_state(recording.ops, later)}"
+            token = token_of_recovery(self._recording, state, session.folder, recording.ops, later)
             name, message = broken[0]
             self._fail(token, later, [("O10", f"after a crash of the recovery, {name}: {message}")], recording.ops)
 

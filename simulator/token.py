@@ -4,7 +4,8 @@
 
 Scenario id, hash of its file, seed, variant, model, crash point, which of the pending changes were kept (in the order of the log), and the
 tear: shape, position of the torn write among the pending changes, bytes kept, bytes reached, fill.  ``d3`` in place of a tear: the
-rename at that position shows under both names.  A crash during recovery follows after ``+``, in the same form from the model on.
+rename at that position shows under both names.  A crash during recovery follows after ``+``, in the same form from the model on; ``2.`` before
+it: the recovery of the second session of the recording.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from simulator.crash import pending
 from simulator.values import MUTATIONS, CrashState, Op, Recording, Tear
 
 _TOKEN = re.compile(
-    r"cs1:(?P<scenario>[^:]+):(?P<hash>[0-9a-f]{8}):s(?P<seed>-?\d{1,18}):(?P<variant>[a-z0-9_]+):(?P<first>[^+]+)(?:\+(?P<second>.+))?"
+    r"cs1:(?P<scenario>[^:]+):(?P<hash>[0-9a-f]{8}):s(?P<seed>-?\d{1,18}):(?P<variant>[a-z0-9_]+):(?P<first>[^+]+)(?:\+(?:(?P<session>[1-9]\d{0,5})\.)?(?P<second>.+))?"
 )
 _STATE = re.compile(
     r"(?P<model>kill|posix-min):c(?P<point>\d+):k(?P<kept>[01]*)(?::(?:d(?P<doubled>\d+)|(?P<shape>torn|hole)-(?P<op>\d+)-(?P<bytes>\d+)-(?P<reach>\d+)-(?P<fill>nul|stale|old)))?"
@@ -29,7 +30,7 @@ class TokenError(Exception):
 
 
 class Token(msgspec.Struct, frozen=True):
-    """A token taken apart; ``first`` and ``second`` are the encoded crash states."""
+    """A token taken apart; ``first`` and ``second`` are the encoded crash states, ``session`` (from 0) is the one whose recovery is crashed."""
 
     scenario: str
     content_hash: str
@@ -37,12 +38,21 @@ class Token(msgspec.Struct, frozen=True):
     variant: str
     first: str
     second: str = ""
+    session: int = 0
 
 
 def token_of(recording: Recording, state: CrashState) -> str:
     """The token of a crash state of this recording."""
     head = f"cs1:{recording.scenario}:{recording.content_hash}:s{recording.seed}:{recording.variant}"
     return f"{head}:{encode_state(recording.ops, state)}"
+
+
+def token_of_recovery(
+    recording: Recording, state: CrashState, folder: str, ops: tuple[Op, ...], later: CrashState
+) -> str:
+    """The token of a crash of the recovery of the session in ``folder`` from ``state``; ``ops`` are those of that recovery."""
+    number = 1 + [session.folder for session in recording.sessions].index(folder)
+    return f"{token_of(recording, state)}+{f'{number}.' if number > 1 else ''}{encode_state(ops, later)}"
 
 
 def parse_token(text: str) -> Token:
@@ -53,7 +63,13 @@ def parse_token(text: str) -> Token:
             f"not a token: {text.strip()[:80]!r}; a token looks like cs1:suite/name:1a2b3c4d:s0:product:kill:c41:k1011"
         )
     return Token(
-        match["scenario"], match["hash"], int(match["seed"]), match["variant"], match["first"], match["second"] or ""
+        match["scenario"],
+        match["hash"],
+        int(match["seed"]),
+        match["variant"],
+        match["first"],
+        match["second"] or "",
+        int(match["session"] or 1) - 1,
     )
 
 

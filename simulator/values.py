@@ -214,7 +214,7 @@ class Loaded(msgspec.Struct, frozen=True):
     messages: History = ()
     truncated: tuple[str, ...] = ()
     findings: tuple[Any, ...] = ()
-    """The product's own; they are compared and printed, not looked into."""
+    """The product's own: compared as they are, and printed."""
     spills: tuple[SpillSeen, ...] = ()
     violations: tuple[str, ...] = ()
     raised: str = ""

@@ -37,6 +37,13 @@ class Finding(msgspec.Struct, frozen=True, gc=False):
     text: str
 
 
+class BadLine(msgspec.Struct, frozen=True):
+    """Bytes that are no record, and why."""
+
+    kind: FindingKind
+    why: str
+
+
 class _Draft(msgspec.Struct, gc=False):
     """A finding in the making.  ``excused``: not settled yet, but nothing that was ever acknowledged is lost by it."""
 

@@ -157,7 +157,7 @@ def _result(
 
 def _with_files(folder: str, fs: FileSystem, result: LoadResult, replay: Replay, check_spills: bool) -> LoadResult:
     """``result`` with what the files beside the log say against it."""
-    found = _spill_findings(folder, result.messages, replay, fs) if check_spills else ()
+    found = _spill_findings(folder, result.repairs, replay, fs) if check_spills else ()
     if not result.messages and not replay.records:
         found += _lonely_spills(folder, fs)
     if not found:
@@ -263,17 +263,17 @@ def _quoted(done: Repair) -> str:
     )
 
 
-def _spill_findings(folder: str, messages: History, replay: Replay, fs: FileSystem) -> tuple[Finding, ...]:
-    kept = {id(message) for message in messages if message.tool_result is not None and message.tool_result.spill}
-    if not kept:
-        return ()
+def _spill_findings(folder: str, repairs: tuple[Repair, ...], replay: Replay, fs: FileSystem) -> tuple[Finding, ...]:
+    """What is wrong with the spilled files that the history names; results that repair dropped are not in it."""
+    named = [
+        (position, message.tool_result.spill)
+        for position, message in enumerate(replay.messages)
+        if message.tool_result is not None and message.tool_result.spill is not None
+    ]
+    dropped = {done.position for done in repairs if done.action == "drop_result"} if named else ()
     found = []
-    for position, message in enumerate(replay.messages):
-        spill = message.tool_result.spill if message.tool_result is not None else None
-        if spill is None or id(message) not in kept:
-            continue
-        kept.discard(id(message))  # equal records may share one message
-        problem = spill_problem(folder, spill, fs)
+    for position, spill in named:
+        problem = spill_problem(folder, spill, fs) if position not in dropped else ""
         if problem:
             text = f"the full result {spill.path} {problem}; its preview is kept"
             found.append(Finding("missing_spill", *replay.origin(position), False, text))

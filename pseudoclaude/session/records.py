@@ -16,11 +16,10 @@ one; it does not tell a whole line of this session from a whole line of another 
 
 from __future__ import annotations
 
-import json
 import re
+import threading
 import zlib
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -28,7 +27,8 @@ from msgspec import UNSET, UnsetType
 
 from pseudoclaude.errors import InvalidMessage
 from pseudoclaude.messages import Message, Native, Role, Stop, ToolCall, ToolResult
-from pseudoclaude.session.findings import FindingKind
+from pseudoclaude.session.findings import BadLine
+from pseudoclaude.session.mending import bad_utf8, mended, replace_or
 from pseudoclaude.text import clean
 
 VERSION = 1
@@ -38,8 +38,8 @@ NUMBER_MAX = 2**52
 """A record number beyond this says nothing: the record counts, its number does not (so that the next number can always be written)."""
 
 REMEMBERED_BYTES = 4096
-REMEMBERED_LINES = 512
-"""How long a line may be to be remembered, and how many are: two megabytes of log at most."""
+REMEMBERED_LINES = 256
+"""How long a line may be to be remembered, and how many are: a megabyte of log, and a few when decoded, for the life of the process."""
 
 CRC_BYTES = 18
 _CRC = re.compile(rb',"crc":"([0-9a-f]{8})"\}\Z')
@@ -170,13 +170,6 @@ class Line(msgspec.Struct, frozen=True):
     healed: bool = False
 
 
-class BadLine(msgspec.Struct, frozen=True):
-    """Bytes that are no record, and why."""
-
-    kind: FindingKind
-    why: str
-
-
 class HeaderFacts(msgspec.Struct, frozen=True):
     """What a header says beside id and version."""
 
@@ -195,8 +188,6 @@ KNOWN_TYPES = frozenset({"session", "message", "replace", ""})
 _decode_written = msgspec.json.Decoder(_Written).decode
 _decode_facts = msgspec.json.Decoder(HeaderFacts).decode
 _decode_envelope = msgspec.json.Decoder(_Envelope).decode
-_TRUNCATED = "Input data was truncated"
-"""msgspec's words for text that ends early (and for half of an escaped surrogate pair, which needs the second look)."""
 _TOO_DEEP = "nested deeper than a reader can follow"
 
 
@@ -236,12 +227,50 @@ def decode_line(raw: bytes) -> Line | BadLine:
     """One segment as a record, or why it is none.  Never raises.
 
     Short lines that were decoded lately are remembered: a session is looked at, opened and confirmed, which is three readings of the same bytes.
-    So equal lines give the same ``Line``, which nobody changes.
+    So equal lines may give the same ``Line``, which nobody can change.
     """
-    return decode_short_line(raw) if len(raw) <= REMEMBERED_BYTES else _decoded(raw)
+    if len(raw) > REMEMBERED_BYTES:
+        return _decoded_anywhere(raw)
+    line = _remembered.get(raw)
+    if line is None:
+        line = _decoded_anywhere(raw)
+        if _NATIVE not in raw:  # decoded, a payload may be fifty times as large
+            if len(_remembered) >= REMEMBERED_LINES:
+                _remembered.clear()
+            _remembered[raw] = line
+    return line
+
+
+_remembered: dict[bytes, Line | BadLine] = {}
+_NATIVE = b'"native"'
+
+
+def _decoded_anywhere(raw: bytes) -> Line | BadLine:
+    """However deep the caller stands: what a line is follows from its bytes alone."""
+    try:
+        return _decoded(raw)
+    except RecursionError:
+        found: list[Line | BadLine] = []
+        thread = threading.Thread(target=lambda: found.append(_decoded_from_the_top(raw)))
+        thread.start()
+        thread.join()
+        return found[0]
+
+
+def _decoded_from_the_top(raw: bytes) -> Line | BadLine:
+    too_deep = BadLine("schema", _TOO_DEEP)
+    try:
+        return _decoded(raw)
+    except RecursionError:
+        pass
+    try:
+        return _unknown(raw, zlib.crc32(raw)) or too_deep
+    except RecursionError:
+        return too_deep
 
 
 def _decoded(raw: bytes) -> Line | BadLine:
+    whole = raw
     if raw[-1:] in b" \t\r":
         raw = raw.rstrip(b" \t\r")
         if not raw:
@@ -250,19 +279,15 @@ def _decoded(raw: bytes) -> Line | BadLine:
     if raw[-CRC_BYTES:] != b',"crc":"%08x"}' % checksum:
         if _CRC.match(raw, len(raw) - CRC_BYTES) is not None:
             return _bad_crc(raw)
-        checksum = zlib.crc32(raw)
+        checksum = zlib.crc32(whole)
         # a sealed line is what its writer wrote, and the decoder checks the texts in it that count; this one is anybody's
-        bad = None if raw.isascii() else _bad_utf8(raw)
+        bad = None if raw.isascii() else bad_utf8(raw)
         if bad is not None:
             return bad
     try:
         return _line_of(_decode_written(raw), checksum)
-    except (msgspec.DecodeError, InvalidMessage, RecursionError) as error:
-        return _bad_utf8(raw) or _second_look(raw, checksum, error)
-
-
-decode_short_line = lru_cache(REMEMBERED_LINES)(_decoded)
-"""``decode_line`` of at most ``REMEMBERED_BYTES``."""
+    except (msgspec.DecodeError, InvalidMessage) as error:
+        return bad_utf8(raw) or _second_look(raw, checksum, error)
 
 
 def decode_header_facts(raw: bytes) -> HeaderFacts:
@@ -275,7 +300,6 @@ def decode_header_facts(raw: bytes) -> HeaderFacts:
 
 def _line_of(said: _Written, checksum: int, *, healed: bool = False) -> Line | BadLine:
     kind = said.type or "message"
-    n = said.n if said.n is not None and 0 < said.n <= NUMBER_MAX else None
     message, problem = None, ""
     if kind == "message":
         if said.role is None:
@@ -284,114 +308,55 @@ def _line_of(said: _Written, checksum: int, *, healed: bool = False) -> Line | B
             message = Message(said.role, said.content, said.tool_calls, said.tool_result, said.native, said.stop)
         except InvalidMessage as error:
             problem = error.what
+    number = _number(said.n)
     snapshot = UNSET if said.messages is None else said.messages
     if kind == "replace" and said.messages is None:
         return BadLine("schema", "a replace whose messages are null")
     return Line(
-        kind, n, message, problem, said.model, said.reason, snapshot, said.s, said.version, said.id, checksum, healed
+        kind,
+        number,
+        message,
+        problem,
+        said.model,
+        said.reason,
+        snapshot,
+        said.s,
+        said.version,
+        said.id,
+        checksum,
+        healed,
     )
 
 
+def _number(n: int | None) -> int | None:
+    return n if n is not None and 0 < n <= NUMBER_MAX else None
+
+
 def _bad_crc(raw: bytes) -> BadLine:
-    bad = _bad_utf8(raw)
+    bad = bad_utf8(raw)
     if bad is not None and bad.kind == "utf8":
         return bad
-    return BadLine(_replace_or("crc", raw), "its checksum does not match its bytes")
-
-
-def _bad_utf8(raw: bytes) -> BadLine | None:
-    try:
-        raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        if error.reason == "unexpected end of data" and raw.startswith(b"{"):
-            return BadLine(_replace_or("torn", raw), "it ends inside a character")
-        return BadLine("utf8", f"byte {error.start} of the line is not UTF-8 ({error.reason})")
-    return None
-
-
-def _replace_or(kind: FindingKind, raw: bytes) -> FindingKind:
-    return "incomplete_replace" if raw.startswith(b'{"type":"replace"') else kind
+    return BadLine(replace_or("crc", raw), "its checksum does not match its bytes")
 
 
 def _second_look(raw: bytes, checksum: int, error: Exception) -> Line | BadLine:
     """What the strict decoder refuses: lone surrogates and arguments as objects are mended, unknown types let through."""
-    if str(error) == _TRUNCATED and raw.startswith(b"{") and b"\\u" not in raw:
-        return _torn(raw)
+    found = mended(raw, error)
+    if isinstance(found, BadLine):
+        return found
+    value, healed = found
     try:
-        value = json.loads(raw)
-    except RecursionError:
-        return BadLine("schema", _TOO_DEEP)
-    except json.JSONDecodeError as problem:
-        if _ends_early(raw, problem):
-            return _torn(raw)
-        return BadLine("json", f"not JSON: {problem.msg} at byte {problem.pos}")
-    except ValueError as problem:
-        return BadLine("schema", str(problem).split(";", maxsplit=1)[0])
-    if not isinstance(value, dict):
-        return BadLine("schema", f"a JSON {type(value).__name__}, not an object")
-    try:
-        mended, healed = _mend(value)
-        written = msgspec.convert(mended, _Written)
-    except (msgspec.ValidationError, InvalidMessage, RecursionError, ValueError) as problem:
+        written = msgspec.convert(value, _Written)
+    except (msgspec.ValidationError, InvalidMessage, ValueError) as problem:
         return _unknown(raw, checksum) or BadLine("schema", str(problem) or str(error))
     return _line_of(written, checksum, healed=healed)
-
-
-def _torn(raw: bytes) -> BadLine:
-    return BadLine(_replace_or("torn", raw), "it stops in the middle of the record")
-
-
-def _ends_early(raw: bytes, problem: json.JSONDecodeError) -> bool:
-    if not raw.startswith(b"{"):
-        return False
-    text = raw.decode("utf-8")
-    return (
-        problem.msg.startswith("Unterminated string")
-        or problem.pos >= len(text.rstrip())
-        or _cut_word(text, problem.pos)
-    )
-
-
-def _cut_word(text: str, position: int) -> bool:
-    tail = text[position:]
-    return any(word.startswith(tail) for word in ("true", "false", "null")) or tail in ("-", "\\", "\\u")
 
 
 def _unknown(raw: bytes, checksum: int) -> Line | None:
     try:
         envelope = _decode_envelope(raw)
-    except (msgspec.DecodeError, RecursionError):
+    except msgspec.DecodeError:
         return None
     if envelope.type == "session" and envelope.version != VERSION:
         return Line(type="session", version=envelope.version if type(envelope.version) is int else 0)
-    return None if envelope.type in KNOWN_TYPES else Line(type=envelope.type, n=envelope.n, checksum=checksum)
-
-
-def _mend(value: Any) -> tuple[Any, bool]:
-    """``value`` with lone surrogates replaced and the arguments of older logs (a JSON value) as text; was a surrogate there?"""
-    healed = False
-
-    def walk(item: Any) -> Any:
-        nonlocal healed
-        if isinstance(item, str):
-            fixed = clean(item)
-            healed = healed or fixed is not item
-            return fixed
-        if isinstance(item, list):
-            return [walk(part) for part in item]
-        if isinstance(item, dict):
-            return {walk(key): walk(part) for key, part in item.items()}
-        return item
-
-    mended = walk(value)
-    for entry in [mended, *_entries(mended)]:
-        calls = entry.get("tool_calls") if isinstance(entry, dict) else None
-        for call in calls if isinstance(calls, list) else ():
-            if isinstance(call, dict) and not isinstance(call.get("arguments", ""), str):
-                call["arguments"] = json.dumps(call["arguments"], ensure_ascii=False, separators=(",", ":"))
-    return mended, healed
-
-
-def _entries(value: dict[str, Any]) -> list[Any]:
-    entries = value.get("messages")
-    return entries if isinstance(entries, list) else []
+    return None if envelope.type in KNOWN_TYPES else Line(envelope.type, _number(envelope.n), checksum=checksum)

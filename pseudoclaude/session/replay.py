@@ -25,16 +25,14 @@ import msgspec
 from msgspec import UNSET
 
 from pseudoclaude.messages import Message
-from pseudoclaude.session.findings import Account, Finding, Hole
+from pseudoclaude.session.findings import Account, BadLine, Finding, Hole
 from pseudoclaude.session.plain import PlainRun, plain_run
 from pseudoclaude.session.records import (
     BOM,
     REMEMBERED_BYTES,
-    BadLine,
     Line,
     around_nuls,
     decode_line,
-    decode_short_line,
 )
 from pseudoclaude.session.salvage import salvage
 
@@ -101,7 +99,7 @@ class Replay:
     def _one_by_one(self, lines: list[bytes], offset: int) -> int:
         """Take lines from ``offset`` on; where the next one begins."""
         for raw in lines:
-            line = decode_short_line(raw) if len(raw) <= REMEMBERED_BYTES else decode_line(raw)
+            line = decode_line(raw)
             if isinstance(line, BadLine):
                 if b"\x00" in raw:
                     self._line(raw, offset, ended=True)

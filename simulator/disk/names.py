@@ -1,6 +1,6 @@
 """Names: from a path to an inode, with the errors a Linux kernel gives on the way, in the order in which it finds them.
 
-Owns the folders (inode -> name -> inode) of a SimFileSystem and a cache of looked-up paths, which every change of a name empties.  What
+Owns the folders (inode -> name -> inode) of a SimFileSystem and a cache of looked-up paths, which forgets what a change of a name may concern.  What
 is not a folder here is a file.  Paths are absolute; ``.``, ``..`` and symbolic links do not exist.
 """
 
@@ -24,7 +24,7 @@ class Names:
     def __init__(self, folders: Mapping[int, Mapping[str, int]], known: dict[str, int] | None = None) -> None:
         self.folders = dict(folders)
         self.known: dict[str, int] = {} if known is None else known
-        """Paths looked up since a name last changed.  The first one may be shared by disks with equal folders."""
+        """Paths that were looked up and mean the same since.  The first one may be shared by disks with equal folders."""
         self._own: dict[int, dict[str, int]] = {}
 
     def add(self, parent: int, name: str, inode: int) -> None:

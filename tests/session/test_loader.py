@@ -1,14 +1,17 @@
 """Loading: states, what is read, what lies beside the log, and what is an error."""
 
 import hashlib
+import inspect
 import json
 import os
+import sys
+from typing import Any
 
 import pytest
 
 from pseudoclaude.errors import SessionUnreadable
 from pseudoclaude.messages import Message, Native, Spill, ToolResult
-from pseudoclaude.session import load, truncate_dangling_tool_calls
+from pseudoclaude.session import SessionWriter, load, truncate_dangling_tool_calls
 from pseudoclaude.session.loader import load_log
 from pseudoclaude.session.records import encode_message, encode_replace
 from simulator.disk import SimFileSystem
@@ -19,6 +22,7 @@ from tests.session.build import (
     LOG,
     TS,
     assistant,
+    bytes_of,
     calls,
     disk_of,
     kinds,
@@ -27,6 +31,7 @@ from tests.session.build import (
     loaded,
     log_of,
     machine,
+    opened,
     refused,
     replaced,
     result,
@@ -127,6 +132,29 @@ def test_a_finding_about_a_spill_says_which_record_names_it():
     data = log_of(A, calls("c"))
     got = with_spill("tool-results/x.txt", None)
     assert got.findings[0].offset == len(data)
+
+
+SPILLED = b'{"role":"tool","tool_result":{"call_id":"c1","content":"p","spill":{"path":"tool-results/a.txt","bytes":9,"sha256":"0"}}}\n'
+ASKS = b'{"role":"user","content":"q"}\n'
+CALLS = b'{"role":"assistant","tool_calls":[{"id":"c1","name":"t","arguments":"{}"}]}\n'
+SAYS = b'{"role":"assistant","content":"a"}\n'
+
+
+@pytest.mark.parametrize("long", [b"", b" " * 5_000], ids=["short lines", "long lines"])
+@pytest.mark.parametrize(
+    ("parts", "named"),
+    [
+        ((ASKS, CALLS, SPILLED, SAYS, ASKS, CALLS, SPILLED, SAYS), (2, 6)),
+        ((SPILLED, ASKS, CALLS, SPILLED, SAYS), (3,)),
+        ((ASKS, CALLS, SPILLED, SPILLED, SAYS), (2,)),
+    ],
+    ids=["twice", "an orphan first", "once more"],
+)
+def test_each_record_that_names_a_missing_spill_is_named_and_none_that_repair_dropped(parts, named, long):
+    parts = [part.replace(b"{", b"{" + long, 1) for part in parts]
+    got = loaded(b"".join(parts))
+    missing = [finding.offset for finding in got.findings if finding.kind == "missing_spill"]
+    assert missing == [sum(len(part) for part in parts[:position]) for position in named]
 
 
 @pytest.mark.parametrize("data", [None, b"", HEADER])
@@ -256,3 +284,26 @@ def test_a_record_glued_to_a_tear_at_any_byte_counts():
     torn, whole = line(B, 2), line(A, 3)
     for cut in range(1, len(torn) - 1):
         assert loaded(HEADER + line(A, 1) + torn[:cut] + whole).messages == (A, A), cut
+
+
+@pytest.mark.parametrize("end", [b"\r", b" ", b"\t"])
+def test_the_same_number_with_other_bytes_is_kept_also_where_only_the_end_of_the_line_differs(end):
+    raw = b'{"type":"message","n":1,"role":"user","content":"a"}'
+    got = loaded(HEADER + raw + b"\n" + raw + end + b"\n")
+    assert (len(got.messages), kinds(got)) == (2, ["conflict"])
+    assert len(loaded(HEADER + raw + b"\n" + raw + b"\n").messages) == 1
+
+
+def test_a_session_opened_deep_in_a_program_loses_nothing():
+    payload: Any = []
+    for _ in range(150):
+        payload = [payload]
+    deep = Message("assistant", "keep me", native=Native("anthropic", "messages", "m", payload))
+    fs = machine(log_of(user("go"), deep))
+
+    def opened_deep(frames: int) -> SessionWriter:
+        return opened_deep(frames - 1) if frames else opened(fs)
+
+    with opened_deep(sys.getrecursionlimit() - len(inspect.stack(0)) - 150) as writer:
+        writer.append_message(user("next"))
+    assert loaded(bytes_of(fs)).messages == (user("go"), deep, user("next"))

@@ -1,15 +1,23 @@
 """The line format: what is written, and what each kind of bad line is called."""
 
+import inspect
+import sys
 import zlib
+from collections.abc import Callable
+from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from pseudoclaude.messages import Message, Native, Spill, ToolCall, ToolResult
+from pseudoclaude.session.findings import BadLine
 from pseudoclaude.session.records import (
     CRC_BYTES,
     NUMBER_MAX,
-    BadLine,
+    REMEMBERED_BYTES,
+    REMEMBERED_LINES,
     Line,
+    _remembered,
     decode_header_facts,
     decode_line,
     encode_header,
@@ -153,6 +161,44 @@ def test_a_header_of_another_version_is_one_whatever_the_rest_of_it_is(version: 
 def test_an_unknown_type_is_let_through_with_its_number():
     raw = b'{"type":"future","n":4,"role":7,"messages":"x"}'
     assert whole(raw) == Line(type="future", n=4, checksum=zlib.crc32(raw))
+
+
+@pytest.mark.parametrize("n", [0, NUMBER_MAX + 1])
+def test_a_number_of_an_unknown_type_that_cannot_be_one_says_nothing(n: int):
+    assert whole(b'{"type":"future","n":%d,"role":7}' % n).n is None
+
+
+NESTED: Any = []
+for _ in range(150):
+    NESTED = [NESTED]
+DEEP = Message("assistant", "keep me", native=Native("anthropic", "messages", "m", NESTED))
+
+
+def called_deep(frames: int, function: Callable[[], Any]) -> Any:
+    return called_deep(frames - 1, function) if frames else function()
+
+
+@pytest.mark.parametrize("size", [1, REMEMBERED_BYTES])
+def test_what_a_line_is_does_not_depend_on_how_deep_its_reader_stands(size: int):
+    raw = encode_message(replace(DEEP, content="x" * size), 1, TS)[:-1]
+    room = sys.getrecursionlimit() - len(inspect.stack(0))
+    for frames in (room - 100, room - 200, room - 400):
+        assert called_deep(frames, lambda: decode_line(raw)).message == replace(DEEP, content="x" * size)
+    assert whole(raw).message == replace(DEEP, content="x" * size)
+
+
+def test_a_line_deeper_than_any_reader_can_follow_is_bad_and_not_remembered_as_less():
+    raw = b'{"role":"assistant","native":' + b"[" * 5_000 + b"]" * 5_000 + b"}"
+    assert isinstance(decode_line(raw), BadLine)
+    assert whole(b'{"type":"future","role":7,"more":' + b"[" * 400 + b"]" * 400 + b"}").type == "future"
+
+
+def test_remembered_lines_are_few_and_hold_no_payloads():
+    for number in range(3 * REMEMBERED_LINES):
+        whole(b'{"role":"user","content":"%d"}' % number)
+        whole(b'{"role":"assistant","native":{"provider":"p","api":"a","model":"m","payload":[%d]}}' % number)
+    assert 0 < len(_remembered) <= REMEMBERED_LINES
+    assert not any(b"native" in raw for raw in _remembered)
 
 
 def test_a_byte_zero_is_in_no_record_wherever_it_stands_and_whatever_the_seal_says():

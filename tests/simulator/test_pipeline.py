@@ -7,15 +7,19 @@ from pathlib import Path
 
 import pytest
 
+from simulator.again import second_recording
 from simulator.build import build_disk
 from simulator.crash import MODELS, crash_states
+from simulator.disk import OpLog
 from simulator.hunt import hunt
 from simulator.planted import PLANTED, Planted, product_of
 from simulator.record import RunBroken, record
+from simulator.recover import Recoverer
+from simulator.replay import ReplayError, replay_token
 from simulator.run import run_scenario
 from simulator.scenario import Crash, Scenario, find_scenarios, load_scenario
 from simulator.sweep import Sweep, TreeDigest
-from simulator.token import TokenError, decode_state, parse_token, token_of
+from simulator.token import TokenError, decode_state, parse_token, token_of, token_of_recovery
 
 SUITE = Path(__file__).resolve().parents[2] / "scenarios" / "append_replace"
 SPILLED = load_scenario(SUITE / "spilled_result.yaml")
@@ -96,3 +100,24 @@ def test_an_error_nobody_expected_breaks_the_run(tmp_path: Path) -> None:
     never = scenario('{user: "go", fails: AuthenticationFailed}', "{text: hi}")
     with pytest.raises(RunBroken, match="should fail"):
         record(never)
+
+
+def test_a_token_says_of_which_session_the_recovery_is_crashed() -> None:
+    scenario = load_scenario(SUITE.parent / "session" / "two_sessions_recovered_again.yaml")
+    recording = record(scenario)
+    state = next(islice(crash_states(recording, "kill"), 40, None))
+    recoverer = Recoverer(product_of("product"), scenario.settings)
+    folders = []
+    for session in recording.sessions:
+        log, disk = OpLog(), build_disk(recording, state)
+        recovered = recoverer.recover(disk, session.folder, log)
+        second = second_recording(recording, state, session, disk, recovered, log)
+        assert second is not None
+        later = next(crash_states(second[0], "posix-min", first_point=second[1]))
+        text = token_of_recovery(recording, state, session.folder, second[0].ops, later)
+        shown = [line for line, _ in replay_token(text, scenarios=SUITE.parent, keep=None)]
+        assert any(line.startswith(f"{session.folder}:") for line in shown)
+        folders.append(session.folder)
+    assert len(folders) == 2
+    with pytest.raises(ReplayError, match="the token names number 3"):
+        list(replay_token(text.replace("+2.", "+3."), scenarios=SUITE.parent, keep=None))
