@@ -152,8 +152,8 @@ class Line(msgspec.Struct, frozen=True):
     """A whole record, and what was found out about its bytes.
 
     ``message``: that of a ``message`` record; None where its parts make none, and ``problem`` says why.  ``messages`` of a replace: a snapshot, or
-    ``UNSET`` for the bare marker of older logs.  ``checksum``: CRC-32 of the line, without its own ``crc`` if it has one.  ``healed``: it had a lone
-    surrogate, now U+FFFD.
+    ``UNSET`` for the bare marker of older logs.  ``checksum``: CRC-32 of the line; of a sealed one, of what its ``crc`` covers, so without white
+    space behind it.  ``healed``: it had a lone surrogate, now U+FFFD.
     """
 
     type: str
