@@ -367,8 +367,17 @@ def test_ctrl_c_ends_the_command_with_all_it_started(tmp_path: Path) -> None:
 
     presser = threading.Thread(target=press)
     presser.start()
-    with pytest.raises(KeyboardInterrupt):
-        tools.run("run_command", command=f"{BEATING} sleep 100")
+
+    def run_to_the_end() -> None:
+        result = tools.run("run_command", command=f"{BEATING} sleep 100")
+        pytest.fail(f"it ended by itself: {result}")
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever started the tests may have it ignored
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run_to_the_end()
+    finally:
+        signal.signal(signal.SIGINT, before)
     presser.join()
     assert _nothing_beats(tools)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from tests.commands.real_task import CHECK, COMMAND, DONE, EDIT, HANG, READ, TAS
 
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore:.*forkpty:DeprecationWarning")]
 ALLOW_EDIT = r"Allow edit_file\? \[y\]es, \[n\]o, \[a\]lways: "
+HAND_SECONDS = 0.3
 ALLOW_COMMAND = r"Allow run_command\? \[y\]es, \[n\]o, \[a\]lways: "
 
 
@@ -43,6 +45,11 @@ class Terminal:
 
     def says(self, line: str) -> None:
         self.process.sendline(line)
+
+    def presses_ctrl_c(self) -> None:
+        """As a person does.  Between the prompt and the wait for a key lie microseconds in which Python's line editor does not see a signal."""
+        time.sleep(HAND_SECONDS)
+        self.process.sendintr()
 
     def ends(self) -> Any:
         self.process.expect(pexpect.EOF)
@@ -144,16 +151,16 @@ def test_ctrl_c_stops_what_runs_and_twice_leaves(desk: Desk, terminals: list[Any
     chat.sees(ALLOW_COMMAND)
     chat.says("y")
     desk.wait_for("running")
-    chat.process.sendintr()
+    chat.presses_ctrl_c()
     chat.sees("Stopped. Press Ctrl-C again to leave.")
     chat.sees("> ")
     chat.says("Go on.")
     chat.sees("repaired and checked")
     chat.sees("> ")
-    chat.process.sendintr()
+    chat.presses_ctrl_c()
     chat.sees("Press Ctrl-C again to leave.")
     chat.sees("> ")
-    chat.process.sendintr()
+    chat.presses_ctrl_c()
     chat.sees("chat --resume")
     assert chat.ends() == 0
     results = [found.content for message in desk.loaded().messages if (found := message.tool_result)]
