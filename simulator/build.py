@@ -9,7 +9,7 @@ import bisect
 
 import msgspec
 
-from simulator.crash import Pending
+from simulator.crash import Pending, changes_of
 from simulator.values import MUTATIONS, CrashState, Disk, Fill, Op, Recording, Tear
 
 STALE = (b'\xa5stale\xa5{"type":"' * 64)[:1023] + b"\n"
@@ -43,7 +43,7 @@ class DiskBuilder:
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
         self._pending = Pending(recording.ops)
-        self._changes = [i for i, op in enumerate(recording.ops) if op.kind in MUTATIONS]
+        self._changes = changes_of(recording.ops)
         self._point: tuple[bool, int] | None = None
         self._current: _Base | None = None
         self._made_folders = frozenset(op.inode for op in recording.ops if op.kind == "mkdir")

@@ -52,7 +52,7 @@ def crash_states(
     """Every crash state of ``model``, in a fixed order, from ``first_point`` on."""
     bounds = bounds if bounds is not None else Bounds()
     at_point = Pending(recording.ops)
-    changes = [i for i, op in enumerate(recording.ops) if op.kind in MUTATIONS]
+    changes = changes_of(recording.ops)
     write_tears = _WriteTears(recording.ops, tears, bounds)
     for point in range(first_point, len(recording.ops) + 1):
         interrupted = point if point < len(recording.ops) and recording.ops[point].kind in MUTATIONS else None
@@ -126,6 +126,11 @@ class _WriteTears:
             found = self._known[index] = (tears, bounds.tears_left_out)
         self.bounds.tears_left_out += found[1]
         return found[0]
+
+
+def changes_of(ops: tuple[Op, ...]) -> list[int]:
+    """Indexes of the calls that changed a disk."""
+    return [index for index, op in enumerate(ops) if op.kind in MUTATIONS]
 
 
 def pending(ops: tuple[Op, ...], point: int) -> list[int]:

@@ -19,7 +19,7 @@ class Looks:
         self._digest = digest
         self._known: dict[Key, Look] = {}
         self._number = -1
-        """What the known ones have in common: the number of their certified changes."""
+        """The certified changes that the known ones have in common, by the builder's number for them."""
         self._last: tuple[CrashState, Disk] | None = None
 
     def of(self, state: CrashState) -> Look:

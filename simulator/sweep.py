@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 import msgspec
 
 from simulator.again import Promises, second_recording
-from simulator.crash import BLOCK_BYTES, Bounds, Model, Tears, crash_states
+from simulator.crash import BLOCK_BYTES, Bounds, Model, Tears, changes_of, crash_states
 from simulator.digest import Look, TreeDigest
 from simulator.disk import OpLog
 from simulator.looks import Looks
@@ -30,7 +30,7 @@ from simulator.product import Product
 from simulator.recover import Recoverer
 from simulator.scenario import Crash, Scenario
 from simulator.token import token_of, token_of_recovery
-from simulator.values import MUTATIONS, CrashState, Op, OracleName, Recording, Recovered, SessionRecord, Verdict
+from simulator.values import CrashState, Op, OracleName, Recording, Recovered, SessionRecord, Verdict
 
 AGAIN: tuple[OracleName, ...] = ("O1", "O2", "O3", "O5", "O11")
 """What must hold after a crash of the recovery, for O10 to hold."""
@@ -306,8 +306,7 @@ def _parts_of(recording: Recording) -> dict[str, TreeDigest]:
 
 def _at_the_end(recording: Recording) -> CrashState:
     """Nothing is lost: the state that stands for the run itself."""
-    done = tuple(index for index, op in enumerate(recording.ops) if op.kind in MUTATIONS)
-    return CrashState("kill", len(recording.ops), done)
+    return CrashState("kill", len(recording.ops), tuple(changes_of(recording.ops)))
 
 
 def in_flight(ops: tuple[Op, ...], state: CrashState) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ import re
 
 import msgspec
 
-from simulator.crash import pending
+from simulator.crash import changes_of, pending
 from simulator.values import MUTATIONS, CrashState, Op, Recording, Tear
 
 _TOKEN = re.compile(
@@ -101,7 +101,7 @@ def decode_state(ops: tuple[Op, ...], text: str) -> CrashState:
         raise TokenError(f"{len(choices)} changes are pending at {point}, the token speaks of {len(match['kept'])}")
     kept = [index for index, bit in zip(choices, match["kept"], strict=True) if bit == "1"]
     if model == "kill":
-        kept = [index for index in range(point) if ops[index].kind in MUTATIONS] + kept
+        kept = changes_of(ops[:point]) + kept
     if match["doubled"] and int(match["doubled"]) >= len(choices):
         raise TokenError(f"no change {match['doubled']} is pending at {point}")
     doubled = choices[int(match["doubled"])] if match["doubled"] else None

@@ -248,9 +248,10 @@ def turn_messages(fs: FileSystem, place: Place, session_id: str, first: int, las
     found: list[Message] = []
     for raw in _log_lines(fs, posixpath.join(folder, LOG_NAME)):
         line = decode_line(raw)
-        message = line.message if isinstance(line, Line) else None
-        if message is not None and isinstance(line, Line) and line.n is not None and first <= line.n <= last:
-            found = [message] if message.role == "user" else [*found, message]
+        if not isinstance(line, Line) or line.n is None or not first <= line.n <= last:
+            continue
+        if line.message is not None:
+            found = [line.message] if line.message.role == "user" else [*found, line.message]
     return tuple(found)
 
 

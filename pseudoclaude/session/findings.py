@@ -122,8 +122,7 @@ class Account:
 
     def unknown_gap(self) -> None:
         """A record without a number follows: nothing says that what waits was never acknowledged."""
-        if self._waiting:
-            self._waiting = []
+        self._waiting = []
         for rest in self._rest.values():
             if rest.waiting:
                 rest.unsettled += rest.waiting

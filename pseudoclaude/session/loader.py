@@ -92,7 +92,7 @@ def load_log(
     log = path
     try:
         folder, log, stat = _locate(path, fs)
-        name = folder[folder.rfind("/") + 1 :]
+        name = posixpath.basename(folder)
         if stat is None:
             lonely = _lonely_spills(folder, fs)
             return LoadResult("damaged" if lonely else "missing", name, findings=lonely)
@@ -138,10 +138,10 @@ def _result(
     findings += header
     return LoadResult(
         _state(replay.account.damaged or bool(header), findings, replay, bool(repairs)),
-        (replay.header.id if replay.header is not None else "") or folder[folder.rfind("/") + 1 :],
+        (replay.header.id if replay.header is not None else "") or posixpath.basename(folder),
         model=replay.model,
         messages=fixed,
-        truncated=_trimmed(repairs) if repairs else (),
+        truncated=_trimmed(repairs),
         findings=findings,
         scanned_from=start,
         records=replay.records,

@@ -27,13 +27,7 @@ from msgspec import UNSET
 from pseudoclaude.messages import Message
 from pseudoclaude.session.findings import Account, BadLine, Finding, Hole
 from pseudoclaude.session.plain import PlainRun, plain_run
-from pseudoclaude.session.records import (
-    BOM,
-    REMEMBERED_BYTES,
-    Line,
-    around_nuls,
-    decode_line,
-)
+from pseudoclaude.session.records import BOM, REMEMBERED_BYTES, Line, around_nuls, decode_line
 from pseudoclaude.session.salvage import salvage
 
 EXCERPT_CHARS = 200

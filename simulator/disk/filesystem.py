@@ -340,7 +340,7 @@ class SimFileSystem:
     def peek(self, path: str) -> bytes | None:
         """The bytes of a file, or None; no call of the product, so neither logged nor failed."""
         try:
-            file = self._files.get(self._names.known.get(path) or self._names.find(path))
+            file = self._files.get(self._names.find(path))
         except OSError:
             return None
         return None if file is None else bytes(file.data)

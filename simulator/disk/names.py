@@ -28,8 +28,9 @@ class Names:
         self._own: dict[int, dict[str, int]] = {}
 
     def add(self, parent: int, name: str, inode: int) -> None:
-        """Give ``inode`` a name that is free."""
-        self.known = {path: found for path, found in self.known.items() if found != NOT_THERE}
+        """Give ``inode`` a name, taken or free.  A free one can only make a path lead somewhere that led nowhere."""
+        free = name not in self.folders[parent]
+        self.known = {path: found for path, found in self.known.items() if found != NOT_THERE} if free else {}
         self._change(parent)[name] = inode
 
     def add_folder(self, parent: int, name: str, inode: int) -> None:
